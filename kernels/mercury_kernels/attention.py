@@ -1,0 +1,64 @@
+"""Attention of a few query rows over a long KV cache.
+
+Cache layout: keys and values [kv_heads, capacity, D], rows 0..length-1 in use; capacity is a multiple of
+CACHE_STEP and what lies beyond the length is finite. Appending writes in place.
+
+Visibility is one number per query row: row i sees cache positions < visible[i]. That covers causal rows
+(visible = position + 1), a bidirectional block appended to the cache (visible = end of the block, for all its
+rows) and full bidirectional attention. This module knows nothing about positions, layers or rotary embedding.
+
+On the CPU the arithmetic of a row is the same, bit for bit, whatever rows run with it and however long the cache
+is: the library's kernel walks the keys in steps of 512, so the cache is always read up to a multiple of 512
+(masked), and fewer than four query rows, which take another path, are padded to four. Measured: without these
+two rules one row in five differs in its last bits, and after 8-bit rounding that turns near-ties.
+"""
+
+import torch
+from torch import Tensor
+
+CACHE_STEP = 512
+_MIN_ROWS = 4
+
+
+def attention_bias(visible: Tensor, n_groups: int) -> Tensor:
+    """visible [R] (int64) -> additive mask for block_attention, shared by all layers of a pass.
+
+    [n_groups * max(R, 4), L] f32 with L the largest visible length rounded up to CACHE_STEP; rows are repeated
+    for each query head that shares a KV head (n_groups of them).
+    """
+    rows = visible.shape[0]
+    length = -(-int(visible.max()) // CACHE_STEP) * CACHE_STEP
+    if rows < _MIN_ROWS:
+        visible = torch.cat([visible, visible.new_ones(_MIN_ROWS - rows)])
+    hidden = torch.arange(length, device=visible.device)[None] >= visible[:, None]
+    bias = torch.zeros(hidden.shape, device=visible.device).masked_fill_(hidden, float("-inf"))
+    return bias.repeat(n_groups, 1)
+
+
+def block_attention(q: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+    """q [R, Hq, D], keys and values [Hkv, C, D] (C at least bias' length) -> [R, Hq * D].
+
+    Query head h reads KV head h // (Hq / Hkv). bias: from attention_bias. Scale 1/sqrt(D).
+    """
+    n_rows, n_heads, d = q.shape
+    n_kv, length = keys.shape[0], bias.shape[1]
+    padded = max(n_rows, _MIN_ROWS)
+    folded = q.new_zeros(n_heads, padded, d)
+    folded[:, :n_rows] = q.transpose(0, 1)
+    # query heads that share a KV head become rows of one product
+    out = torch.nn.functional.scaled_dot_product_attention(
+        folded.view(1, n_kv, -1, d), keys[None, :, :length], values[None, :, :length], bias.to(q.dtype)
+    )
+    return out.view(n_heads, padded, d)[:, :n_rows].transpose(0, 1).reshape(n_rows, n_heads * d)
+
+
+def reference_block_attention(q: Tensor, keys: Tensor, values: Tensor, visible: Tensor) -> Tensor:
+    """The specification, in float32: row i attends to cache positions < visible[i]."""
+    n_rows, n_heads, d = q.shape
+    group = n_heads // keys.shape[0]
+    k = keys.float().repeat_interleave(group, 0)
+    v = values.float().repeat_interleave(group, 0)
+    scores = torch.einsum("rhd,hcd->hrc", q.float(), k) / d**0.5
+    hidden = torch.arange(keys.shape[1], device=q.device)[None] >= visible[:, None]
+    weights = scores.masked_fill(hidden[None], float("-inf")).softmax(-1)
+    return torch.einsum("hrc,hcd->rhd", weights, v).reshape(n_rows, n_heads * d).to(q.dtype)
