@@ -286,6 +286,8 @@ def convert(
     report: called with a message and the fraction done. source_sha256: hash of the GGUF where it is known
     already, computed here otherwise. Raises CheckpointError for the source, FetchError for the target.
     """
+    if report is not None:
+        report(f"reading {gguf_file.name}", 0.0)
     source = Source(gguf_file)
     config = source.config()
     parts = layout(config, tied="output.weight" not in source.tensors)
