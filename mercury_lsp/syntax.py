@@ -1,0 +1,271 @@
+"""What tree-sitter says about a text: its errors, the scope of a place, what a replacement would add.
+
+All positions are code points. A text whose language has no row in GRAMMARS cannot be judged: the answer is
+None, never a guess. Large documents are not parsed whole: `window` picks the lines around a place, cut at top
+level as well as can be, and callers judge inside it. This module knows nothing about models or editors.
+"""
+
+import re
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Literal, cast
+
+from tree_sitter import Language, Node, Parser, Point, Tree
+
+from mercury_lsp.languages import GRAMMARS, Grammar, grammar_of, language_of
+from mercury_lsp.lexical import scan
+from mercury_lsp.text import Document, Span, indent_of, utf8
+from mercury_lsp.units import complete_unit, opens_block, repeat_start
+
+__all__ = [
+    "GRAMMARS",
+    "Grammar",
+    "Parsed",
+    "Replacement",
+    "SyntaxProblem",
+    "complete_unit",
+    "errors",
+    "grammar_of",
+    "language_of",
+    "n_errors",
+    "opens_block",
+    "parse",
+    "repeat_start",
+    "scope_at",
+    "window",
+]
+
+Scope = Literal["code", "comment", "string"]
+
+WINDOW_LINES = 300
+"""Lines looked at on each side of a place in a document of more than twice as many."""
+_CUT_SEARCH = 150  # lines searched for a top-level line to cut at
+_MAX_LINE = 5_000  # a longer line (minified code) is not parsed: the window is cut to its neighbourhood
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxProblem:
+    """A place the parser could not make sense of, or where it missed a token (an empty span)."""
+
+    span: Span
+    kind: Literal["error", "missing"]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A text, its bytes and its tree. Nodes speak bytes: `offset` turns them into code points."""
+
+    text: str
+    data: bytes
+    tree: Tree
+
+    def offset(self, byte: int) -> int:
+        """Code point offset of a byte offset of a node."""
+        if len(self.data) == len(self.text):
+            return byte
+        return len(self.data[:byte].decode("utf-8", "ignore"))
+
+    def byte(self, offset: int) -> int:
+        """Byte offset of a code point offset."""
+        if len(self.data) == len(self.text):
+            return offset
+        return len(utf8(self.text[:offset]))
+
+    def span(self, node: Node) -> Span:
+        """Where a node stands, in code points."""
+        return Span(self.offset(node.start_byte), self.offset(node.end_byte))
+
+
+@lru_cache
+def _language(name: str) -> Language:
+    grammar = GRAMMARS[name]
+    return Language(cast("object", getattr(import_module(grammar.module), grammar.loader)()))
+
+
+class _Parsers(threading.local):
+    """Parsers are not to be shared between threads."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, Parser] = {}
+
+    def get(self, name: str) -> Parser:
+        if name not in self.of:
+            self.of[name] = Parser(_language(name))
+        return self.of[name]
+
+
+_parsers = _Parsers()
+
+
+def _data(text: str) -> bytes:
+    """Bytes for tree-sitter, which knows `\\n` only: a lone `\\r` becomes one, lengths stay."""
+    return utf8(re.sub(r"\r(?!\n)", "\n", text) if "\r" in text else text)
+
+
+@lru_cache(maxsize=16)
+def _parse(text: str, name: str) -> Parsed:
+    data = _data(text)
+    return Parsed(text, data, _parsers.get(name).parse(data))
+
+
+def parse(text: str, language: str) -> Parsed | None:
+    """The tree of `text`, remembered for the texts asked for last; None for an unknown language."""
+    name = language_of(language)
+    return _parse(text, name) if name else None
+
+
+class Replacement:
+    """Judges many replacements of one span of one text: each is parsed from the text's own tree.
+
+    Only what the replacement touches is parsed again, and the answer depends on nothing but its arguments.
+    """
+
+    def __init__(self, text: str, span: Span, language: str) -> None:
+        self.text, self.span, self.name = text, span, language_of(language)
+        self.base = _parse(text, self.name) if self.name else None
+
+    @property
+    def n_errors(self) -> int | None:
+        """Problems in the text as it stands; None for an unknown language."""
+        return None if self.base is None else len(_problems(self.base))
+
+    def n_errors_with(self, new_text: str) -> int | None:
+        """Problems in the text with the span replaced; None for an unknown language."""
+        if self.base is None or self.name is None:
+            return None
+        text = self.text[: self.span.start] + new_text + self.text[self.span.end :]
+        data = _data(text)
+        start = self.base.byte(self.span.start)
+        old_end = self.base.byte(self.span.end)
+        new_end = start + len(data) - len(self.base.data) + old_end - start
+        tree = self.base.tree.copy()
+        tree.edit(
+            start_byte=start,
+            old_end_byte=old_end,
+            new_end_byte=new_end,
+            start_point=_point(self.base.data, start),
+            old_end_point=_point(self.base.data, old_end),
+            new_end_point=_point(data, new_end),
+        )
+        return len(_problems(Parsed(text, data, _parsers.get(self.name).parse(data, tree))))
+
+
+def _point(data: bytes, byte: int) -> Point:
+    return Point(data.count(b"\n", 0, byte), byte - data.rfind(b"\n", 0, byte) - 1)
+
+
+def _problems(parsed: Parsed) -> list[Node]:
+    found: list[Node] = []
+    todo = [parsed.tree.root_node]
+    while todo:
+        node = todo.pop()
+        if node.is_error or node.is_missing:
+            found.append(node)
+        if node.has_error:
+            todo.extend(reversed(node.children))
+    return found
+
+
+def errors(text: str, language: str) -> tuple[SyntaxProblem, ...] | None:
+    """The problems of `text` in order; None for a language that cannot be judged."""
+    parsed = parse(text, language)
+    if parsed is None:
+        return None
+    return tuple(
+        SyntaxProblem(parsed.span(node), "missing" if node.is_missing else "error") for node in _problems(parsed)
+    )
+
+
+def n_errors(text: str, language: str) -> int | None:
+    """Number of ERROR and MISSING nodes in `text`; None for a language that cannot be judged."""
+    parsed = parse(text, language)
+    return None if parsed is None else len(_problems(parsed))
+
+
+def window(document: Document, line: int) -> Span:
+    """The lines to judge a place by: all of a small document, else WINDOW_LINES on each side of `line`.
+
+    The upper cut moves to a line that begins at column 0 and begins something (within _CUT_SEARCH lines), so
+    that the window parses like a file; in a class longer than that it stands at the least indented line.
+    Errors that the cuts cause are the same before and after an edit inside, so comparing them stays fair.
+    """
+    if document.n_lines <= 2 * WINDOW_LINES:
+        top, bottom = 0, document.n_lines - 1
+    else:
+        top = _cut(document, max(0, line - WINDOW_LINES))
+        bottom = min(document.n_lines - 1, line + WINDOW_LINES)
+        if bottom < document.n_lines - 1:
+            bottom = max(line + 1, _cut(document, bottom) - 1)
+    here = document.line_span(line)
+    start, end = document.line_span(top).start, document.line_span(bottom, keepend=True).end
+    if len(here) > _MAX_LINE or end - start > 2 * WINDOW_LINES * 200:
+        start = document.line_span(max(top, line - 20)).start
+        end = document.line_span(min(bottom, line + 20), keepend=True).end
+        if end - start > 2 * WINDOW_LINES * 200:
+            start, end = max(start, here.start - _MAX_LINE), min(end, here.end + _MAX_LINE)
+    return Span(start, end)
+
+
+def _cut(document: Document, line: int) -> int:
+    """The line nearest to `line` (at or above it first) that begins something at the least indentation."""
+    best, least = line, 1_000
+    for candidate in range(line, max(-1, line - _CUT_SEARCH), -1):
+        text = document.line_text(candidate)
+        if not text or not (text[0].isalnum() or text[0] in "_@#$<. \t"):
+            continue  # blank lines and closers begin nothing
+        indent = indent_of(text)
+        if not text.strip() or re.match(r"(else|elif|except|finally|case|default|catch)\b", text.strip()):
+            continue
+        if indent < least:
+            best, least = candidate, indent
+        if indent == 0:
+            break
+    return best
+
+
+def scope_at(document: Document, offset: int) -> Scope:
+    """Whether `offset` stands in code, in a comment or in a string.
+
+    The end of a line comment belongs to it; just behind a string's closing quote is code again. Where the
+    parser failed, or does not know the language, the lexical scan of the window decides.
+    """
+    grammar = grammar_of(document.language)
+    area = window(document, document.line_of(offset))
+    text, place = area.of(document.text), offset - area.start
+    parsed = parse(text, document.language)
+    if parsed is not None:
+        byte = parsed.byte(place)
+        node = parsed.tree.root_node.descendant_for_byte_range(max(byte - 1, 0), max(byte, 0))
+        broken = False
+        while node is not None:
+            if node.type in grammar.code_nodes:
+                return "code"
+            if node.type in grammar.comment_nodes:
+                line_comment = (
+                    bool(grammar.line_comment)
+                    and utf8(grammar.line_comment)
+                    == parsed.data[node.start_byte : node.start_byte + len(grammar.line_comment)]
+                )
+                inside = node.start_byte < byte and (byte < node.end_byte or line_comment)
+                return "comment" if inside and "\n" not in text[parsed.offset(node.end_byte) : place] else "code"
+            if node.type in grammar.string_nodes and not node.has_error:
+                return "string" if node.start_byte < byte < node.end_byte else "code"
+            broken = broken or node.is_error
+            node = node.parent
+        if not broken and not parsed.tree.root_node.has_error:
+            return "code"
+    return _scope(scan(text[:place], document.language).string, grammar)
+
+
+def _scope(string: str, grammar: Grammar) -> Scope:
+    if not string:
+        return "code"
+    comments = {"\n", *(end for _, end, _ in grammar.block_comments)}
+    return "comment" if string in comments else "string"
+
+
+def scan_string(text: str, language: str) -> bool:
+    """Whether `text` stops inside a string."""
+    return _scope(scan(text, language).string, grammar_of(language)) == "string"
