@@ -16,6 +16,8 @@ two rules one row in five differs in its last bits, and after 8-bit rounding tha
 import torch
 from torch import Tensor
 
+from mercury_kernels.dispatch import needs_gradient, use_triton
+
 CACHE_STEP = 512
 _MIN_ROWS = 4
 
@@ -24,10 +26,13 @@ def attention_bias(visible: Tensor, n_groups: int) -> Tensor:
     """visible [R] (int64) -> additive mask for block_attention, shared by all layers of a pass.
 
     [n_groups * max(R, 4), L] f32 with L the largest visible length rounded up to CACHE_STEP; rows are repeated
-    for each query head that shares a KV head (n_groups of them).
+    for each query head that shares a KV head (n_groups of them). On a GPU the mask is computed where it is needed:
+    the value then is `visible` itself, int64, shown as [R, L] without taking memory. Callers read shape[1] alone.
     """
     rows = visible.shape[0]
     length = -(-int(visible.max()) // CACHE_STEP) * CACHE_STEP
+    if use_triton(visible):
+        return visible[:, None].expand(rows, length)
     if rows < _MIN_ROWS:
         visible = torch.cat([visible, visible.new_ones(_MIN_ROWS - rows)])
     hidden = torch.arange(length, device=visible.device)[None] >= visible[:, None]
@@ -42,12 +47,20 @@ def block_attention(q: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Te
     """
     n_rows, n_heads, d = q.shape
     n_kv, length = keys.shape[0], bias.shape[1]
+    if not bias.is_floating_point():
+        visible, keys, values = bias[:, 0], keys[:, :length], values[:, :length]
+        if needs_gradient(q, keys, values):
+            return reference_block_attention(q, keys, values, visible)
+        from mercury_kernels.triton import attention as kernels
+
+        return kernels.block_attention(q, keys, values, visible)
     padded = max(n_rows, _MIN_ROWS)
-    folded = q.new_zeros(n_heads, padded, d)
-    folded[:, :n_rows] = q.transpose(0, 1)
+    folded = q.transpose(0, 1)
+    if padded > n_rows:
+        folded = torch.nn.functional.pad(folded, (0, 0, 0, padded - n_rows))
     # query heads that share a KV head become rows of one product
     out = torch.nn.functional.scaled_dot_product_attention(
-        folded.view(1, n_kv, -1, d), keys[None, :, :length], values[None, :, :length], bias.to(q.dtype)
+        folded.reshape(1, n_kv, -1, d), keys[None, :, :length], values[None, :, :length], bias.to(q.dtype)
     )
     return out.view(n_heads, padded, d)[:, :n_rows].transpose(0, 1).reshape(n_rows, n_heads * d)
 
@@ -62,3 +75,32 @@ def reference_block_attention(q: Tensor, keys: Tensor, values: Tensor, visible: 
     hidden = torch.arange(keys.shape[1], device=q.device)[None] >= visible[:, None]
     weights = scores.masked_fill(hidden[None], float("-inf")).softmax(-1)
     return torch.einsum("hrc,hcd->rhd", weights, v).reshape(n_rows, n_heads * d).to(q.dtype)
+
+
+def bidirectional_attention(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor) -> Tensor:
+    """q [B, L, Hq, D], k and v [B, L, Hkv, D], lengths i64 [B] -> [B, L, Hq, D].
+
+    Every row of a sequence sees its first lengths[b] rows; rows from lengths[b] on are zeros. Scale 1/sqrt(D).
+    """
+    if use_triton(q) and not needs_gradient(q, k, v):
+        from mercury_kernels.triton import attention as kernels
+
+        return kernels.bidirectional_attention(q, k, v, lengths)
+    valid = torch.arange(q.shape[1], device=q.device)[None] < lengths[:, None]
+    # an empty sequence would leave a row without any key, and 0/0 in the library
+    seen = valid[:, None, None, :] | ~valid[:, None, :, None]
+    out = torch.nn.functional.scaled_dot_product_attention(
+        q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), seen, enable_gqa=q.shape[2] != k.shape[2]
+    )
+    return out.transpose(1, 2) * valid[:, :, None, None]
+
+
+def reference_bidirectional_attention(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor) -> Tensor:
+    """The specification: sequence by sequence, in float32."""
+    out = torch.zeros_like(q)
+    for b, length in enumerate(lengths.tolist()):
+        if length:
+            seen = lengths.new_full((length,), length)
+            rows = reference_block_attention(q[b, :length], k[b].transpose(0, 1), v[b].transpose(0, 1), seen)
+            out[b, :length] = rows.view(length, *q.shape[2:])
+    return out

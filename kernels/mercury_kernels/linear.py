@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mercury_kernels.dispatch import needs_gradient, use_triton
+
 INT8_LIMIT = 63
 _ACTIVATION_SCALE = 2 / 255
 _ACTIVATION_ZERO = 128
@@ -40,7 +42,8 @@ class Int8:
     """8-bit weight, per-output-channel scale.
 
     packed: the library's own layout on the CPU (an opaque object), else None.
-    weight [N, K] int8 and scale [N] f32: kept where the packed form does not hold them (GPU), else None.
+    weight [N, K] int8 and scale [N] or [N, K / group] f32: kept where the packed form does not hold them (GPU),
+    else None.
     """
 
     n_out: int
@@ -66,13 +69,21 @@ def int8_weight(weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> In
         return Int8(weight.shape[0], bias, None, weight, scale)
     torch.backends.quantized.engine = "fbgemm"
     zero = torch.zeros(weight.shape[0], dtype=torch.int64)
-    quantized = torch._make_per_channel_quantized_tensor(weight, scale.double(), zero, 0)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+    quantized = torch._make_per_channel_quantized_tensor(weight, scale.double(), zero, 0)  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
     return Int8(weight.shape[0], bias, torch.ops.quantized.linear_prepack(quantized, None))
 
 
 def linear(x: Tensor, weight: Weight) -> Tensor:
-    """x [R, K] -> [R, N] in x's dtype."""
+    """x [R, K] -> [R, N] in x's dtype.
+
+    On a GPU both kinds of weight go through one kernel, whose result for a row does not depend on the other rows;
+    dense weights that take part in training go through the library, which knows their gradient.
+    """
     if isinstance(weight, Dense):
+        if use_triton(x) and not needs_gradient(x, weight.weight, weight.bias):
+            from mercury_kernels.triton import linear as kernels
+
+            return kernels.linear(x, weight.weight, None, weight.bias)
         return torch.nn.functional.linear(x, weight.weight, weight.bias)
     return linear_w8(x, weight)
 
@@ -81,6 +92,10 @@ def linear_w8(x: Tensor, weight: Int8) -> Tensor:
     """x [R, K] times an 8-bit weight; see the module docstring for the arithmetic on the CPU."""
     if weight.packed is None:
         assert weight.weight is not None and weight.scale is not None
+        if use_triton(x) and not needs_gradient(x):
+            from mercury_kernels.triton import linear as kernels
+
+            return kernels.linear(x, weight.weight, weight.scale, weight.bias)
         return reference_linear_w8(x, weight.weight, weight.scale, weight.bias)
     peak = x.abs().amax(1, keepdim=True).clamp_min_(1e-12)
     y = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
@@ -93,7 +108,11 @@ def linear_w8(x: Tensor, weight: Int8) -> Tensor:
 
 
 def reference_linear_w8(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The specification: weight-only dequantisation. x [R, K], weight int8 [N, K], scale [N]."""
+    """The specification: weight-only dequantisation. x [R, K], weight int8 [N, K], scale [N] or [N, K / group]."""
+    if scale.dim() == 2:
+        group = weight.shape[1] // scale.shape[1]
+        y = torch.nn.functional.linear(x, weight.to(x.dtype) * scale.to(x.dtype).repeat_interleave(group, 1))
+        return y if bias is None else y + bias.to(x.dtype)
     y = torch.nn.functional.linear(x, weight.to(x.dtype)) * scale.to(x.dtype)
     return y if bias is None else y + bias.to(x.dtype)
 

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from mercury_kernels.dispatch import use_triton
+
 
 def rope_table(n_positions: int, head_dim: int, theta: float, device: torch.device | str = "cpu") -> Tensor:
     """[n_positions, 2, head_dim] f32: cosines and sines, each half repeated so that they multiply whole heads.
@@ -17,7 +19,14 @@ def rope_table(n_positions: int, head_dim: int, theta: float, device: torch.devi
 
 
 def rope(x: Tensor, table: Tensor) -> Tensor:
-    """x [R, heads, D], table [R, 2, D] (the rows' positions already chosen) -> rotated, in x's dtype."""
+    """x [R, heads, D], table [R, 2, D] (the rows' positions already chosen) -> rotated, in x's dtype.
+
+    Queries and keys that lie side by side (a slice of one projection) are turned by one call, in place of two.
+    """
+    if use_triton(x):
+        from mercury_kernels.triton import rope as kernels
+
+        return kernels.rope(x, table)
     cos, sin = table[:, 0, None], table[:, 1, None]
     half = x.shape[-1] // 2
     return torch.addcmul(x * cos, torch.cat((x[..., half:], x[..., :half]), -1), sin.to(x.dtype)).to(x.dtype)

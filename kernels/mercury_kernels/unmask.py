@@ -1,7 +1,9 @@
 """From hidden states to proposals: which token, how sure, for the open slots only.
 
 The vocabulary is large (152k): the logits of all rows never exist at once; the reduction walks over tiles of the
-vocabulary and keeps running maxima and sums. This module knows nothing about masks, canvases or policies.
+vocabulary and keeps running maxima and sums. Of equal logits the lowest id wins. Sampling adds noise that depends on
+(seed, row, id) alone, so a seed gives the same tokens on every device. This module knows nothing about masks,
+canvases or policies.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mercury_kernels.dispatch import use_triton
 from mercury_kernels.linear import Dense, Int8, Weight, linear
+from mercury_kernels.noise import gumbel
 
 TILE = 16384
 """Vocabulary rows per tile: 32 slots x 16384 x 4 bytes = 2 MB, the size of a level-2 cache."""
@@ -56,93 +60,105 @@ def unmask(
     among the top_k and the top_p nucleus (its cut found as a probability threshold). banned: i64 [R, n] ids never
     proposed, padded with -1. R = 0 gives an empty Proposal.
     """
+    if use_triton(hidden):
+        from mercury_kernels.triton import unmask as kernels
+
+        parts = [(t.weight, t.scale if isinstance(t, Int8) else None) for t in vocabulary]
+        return Proposal(
+            *kernels.unmask(hidden, parts, temperature=temperature, top_p=top_p, top_k=top_k, banned=banned, seed=seed)
+        )
     if temperature > 0 and (top_p < 1 or top_k > 0):
-        return _unmask_nucleus(hidden, vocabulary, temperature, top_p, top_k, banned, seed)
-    rows = hidden.shape[0]
-    best = hidden.new_full((rows,), float("-inf"), dtype=torch.float32)
-    second, peak, chosen_logit = best.clone(), best.clone(), best.clone()
-    token = torch.zeros(rows, dtype=torch.int64, device=hidden.device)
-    total = torch.zeros_like(best)
-    weighted = torch.zeros_like(best)
-    score_best = best.clone()
-    generator = _generator(seed, hidden.device) if temperature > 0 else None
+        # row by row, so that only one row's logits exist at a time
+        parts = []
+        for row in range(hidden.shape[0]):
+            logits = torch.cat([linear(hidden[row : row + 1], tile).float() for tile in vocabulary], -1)
+            _ban(logits, None if banned is None else banned[row : row + 1], 0)
+            parts.append(_propose(logits, row, temperature, top_p, top_k, seed))
+        return _stack(parts)
+    rows = torch.arange(hidden.shape[0], device=hidden.device)
+    peak = hidden.new_full(rows.shape, float("-inf"), dtype=torch.float32)
+    second, score, chosen = peak.clone(), peak.clone(), peak.clone()
+    token = torch.zeros_like(rows)
+    total = torch.zeros_like(peak)
+    weighted = torch.zeros_like(peak)
     start = 0
     for tile in vocabulary:
         logits = linear(hidden, tile).float()
         _ban(logits, banned, start)
-        top = logits.topk(2, -1)
-        new_peak = torch.maximum(peak, top.values[:, 0])
+        # twice the maximum is faster than the two largest, and of equals it takes the first
+        top, where = logits.max(-1)
+        logits[rows, where] = float("-inf")
+        second = torch.maximum(torch.maximum(second, logits.amax(-1)), torch.minimum(peak, top))
+        logits[rows, where] = top
+        better = top > peak
+        new_peak = torch.maximum(peak, top)
         shifted = logits - new_peak[:, None]
-        probs = shifted.exp()
+        probability = shifted.exp()
         keep = (peak - new_peak).exp()
-        # entropy needs sum(p * logit): carried relative to the running peak
+        # the entropy needs sum(p * logit): carried relative to the running peak
         weighted = (weighted + total * (peak - new_peak).nan_to_num_(nan=0.0, neginf=0.0)) * keep
-        weighted += (probs * shifted.nan_to_num_(neginf=0.0)).sum(-1)
-        total = total * keep + probs.sum(-1)
+        weighted += (probability * shifted.nan_to_num_(neginf=0.0)).sum(-1)
+        total = total * keep + probability.sum(-1)
         peak = new_peak
-        second = torch.maximum(torch.maximum(second, top.values[:, 1]), torch.minimum(best, top.values[:, 0]))
-        better = top.values[:, 0] > best
-        best = torch.where(better, top.values[:, 0], best)
-        if generator is None:
-            token = torch.where(better, top.indices[:, 0] + start, token)
-        else:
-            noise = torch.empty_like(logits).exponential_(generator=generator).log_().neg_()
-            score, index = (logits / temperature + noise).max(-1)
-            sampled = score > score_best
-            score_best = torch.where(sampled, score, score_best)
-            token = torch.where(sampled, index + start, token)
-            chosen_logit = torch.where(sampled, logits.gather(1, index[:, None])[:, 0], chosen_logit)
+        if temperature > 0:
+            tried, where = logits.div(temperature).add_(gumbel(seed, rows, start, logits.shape[1])).max(-1)
+            better = tried > score
+            score = torch.maximum(score, tried)
+            chosen = torch.where(better, logits[rows, where], chosen)
+        token = torch.where(better, where + start, token)
         start += logits.shape[1]
-    if generator is None:
-        chosen_logit = best
+    if temperature <= 0:
+        chosen = peak
     log_total = total.log()
     return Proposal(
         token,
-        (chosen_logit - peak - log_total).exp(),
+        (chosen - peak - log_total).exp(),
         log_total - weighted / total,
-        ((best - peak).exp() - (second - peak).exp()) / total,
+        (1 - (second - peak).exp()) / total,
     )
 
 
-def reference_unmask(hidden: Tensor, weight: Tensor, banned: Tensor | None = None) -> Proposal:
-    """The specification without sampling: softmax over the whole vocabulary. weight [V, H]."""
+def reference_unmask(
+    hidden: Tensor,
+    weight: Tensor,
+    *,
+    temperature: float = 0.0,
+    top_p: float = 1.0,
+    top_k: int = 0,
+    banned: Tensor | None = None,
+    seed: int = 0,
+) -> Proposal:
+    """The specification: softmax over the whole vocabulary, row by row in float32. weight [V, H]."""
     logits = hidden.float() @ weight.float().T
     _ban(logits, banned, 0)
+    return _stack([_propose(line[None], row, temperature, top_p, top_k, seed) for row, line in enumerate(logits)])
+
+
+def _propose(logits: Tensor, row: int, temperature: float, top_p: float, top_k: int, seed: int) -> Proposal:
+    """logits [1, V] of one row, all at once; `row` is its number in the call."""
     log_p = logits.log_softmax(-1)
     p = log_p.exp()
-    top = p.topk(2, -1)
     entropy = -(p * log_p.nan_to_num(neginf=0.0)).sum(-1)
-    return Proposal(top.indices[:, 0], top.values[:, 0], entropy, top.values[:, 0] - top.values[:, 1])
+    top = p.topk(2, -1).values
+    token = logits.argmax(-1)
+    if temperature > 0:
+        tempered = logits / temperature
+        score = tempered + gumbel(seed, torch.tensor([row], device=logits.device), 0, logits.shape[1])
+        if top_p < 1 or top_k > 0:
+            order = tempered.softmax(-1).sort(-1, descending=True)
+            keep = order.values.cumsum(-1) - order.values < top_p
+            keep[:, 0] = True
+            if top_k > 0:
+                keep[:, top_k:] = False
+            score = score.masked_fill(~torch.zeros_like(keep).scatter_(1, order.indices, keep), float("-inf"))
+        token = score.argmax(-1)
+    return Proposal(token, p.gather(1, token[:, None])[:, 0], entropy, top[:, 0] - top[:, 1])
 
 
-def _unmask_nucleus(
-    hidden: Tensor,
-    vocabulary: Sequence[Weight],
-    temperature: float,
-    top_p: float,
-    top_k: int,
-    banned: Tensor | None,
-    seed: int,
-) -> Proposal:
-    """Sampling with a cut: row by row, so that only one row's logits exist at a time."""
-    generator = _generator(seed, hidden.device)
-    parts: list[Proposal] = []
-    for i in range(hidden.shape[0]):
-        logits = torch.cat([linear(hidden[i : i + 1], tile).float() for tile in vocabulary], -1)
-        _ban(logits, None if banned is None else banned[i : i + 1], 0)
-        log_p = logits.log_softmax(-1)
-        tempered = (logits / temperature).softmax(-1)
-        order = tempered.sort(-1, descending=True)
-        keep = order.values.cumsum(-1) - order.values < top_p
-        if top_k > 0:
-            keep[:, top_k:] = False
-        noise = torch.empty_like(order.values).exponential_(generator=generator)
-        pick = torch.where(keep, order.values / noise, -1.0).argmax(-1, keepdim=True)
-        token = order.indices.gather(1, pick)
-        p = log_p.exp()
-        top = p.topk(2, -1).values
-        entropy = -(p * log_p.nan_to_num(neginf=0.0)).sum(-1)
-        parts.append(Proposal(token[:, 0], p.gather(1, token)[:, 0], entropy, top[:, 0] - top[:, 1]))
+def _stack(parts: Sequence[Proposal]) -> Proposal:
+    if not parts:
+        empty = torch.zeros(0)
+        return Proposal(torch.zeros(0, dtype=torch.int64), empty, empty, empty)
     return Proposal(
         torch.cat([p.token for p in parts]),
         torch.cat([p.confidence for p in parts]),
@@ -158,12 +174,3 @@ def _ban(logits: Tensor, banned: Tensor | None, start: int) -> None:
     local = banned - start
     row, column = ((local >= 0) & (local < logits.shape[1])).nonzero(as_tuple=True)
     logits[row, local[row, column]] = float("-inf")
-
-
-def _generator(seed: int, device: torch.device) -> torch.Generator:
-    generator = torch.Generator(device=device)
-    generator.manual_seed(seed)
-    return generator
-
-
-__all__ = ["TILE", "Int8", "Proposal", "reference_unmask", "tiles", "unmask"]
