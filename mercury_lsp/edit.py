@@ -16,6 +16,8 @@ from mercury_lsp.text import Document, IndentStyle, Span
 __all__ = ["FILTERS", "Edit", "completion_edit", "filtered"]
 
 _MAX_TRIES = 24  # parses spent on cutting a text back
+_DANGLING = re.compile(r"\s*(?:(?:[-+*/%=<>&|^!~.,\\]|\b(?:and|or|not|in|is|if|else|as))\s*)+$")
+"""What waits for an operand at the end of a text that was cut off; left out if that mends the line."""
 _MAX_TEXT = 20_000  # characters: no suggestion is that long
 
 
@@ -88,6 +90,10 @@ def _no_worse(region: EditRegion, text: str) -> tuple[str | None, bool | None]:
     for part in _parts(region, text):
         found = judge.n_errors_with(part)
         if found is not None and found <= allowed:
+            whole = _DANGLING.sub("", part)
+            if found and whole.strip() and whole != part:
+                whole += missing_closers(region, whole)
+                part = whole if (judge.n_errors_with(whole) or 0) < found else part
             return part, True
     return None, False
 

@@ -225,9 +225,8 @@ def _lead(columns: int, lead: str, style: IndentStyle, region: EditRegion) -> st
     if not region.document.indent.tabs and "\t" not in lead:
         return "\t" * (columns // style.width) + " " * (columns % style.width)
     if "\t" in lead:
-        tabs = len(lead) - len(lead.lstrip("\t"))
-        spaces = len(lead) - tabs
-        return "\t" * tabs + (" " * spaces if spaces > 1 else "")
+        spaces = len(lead) - len(lead.rstrip(" "))
+        return "\t" * lead.count("\t") + (" " * spaces if spaces > 1 else "")
     steps, left = divmod(columns, style.width)
     if left and columns % 2 == 0 and style.width == 4:
         steps, left = divmod(columns, 2)  # the text counts two columns a step where the file has tabs
