@@ -7,6 +7,7 @@ about what the commands do; importing it imports neither torch nor the server.
 import argparse
 import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -48,6 +49,9 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0; 2 for bad input; 1 for any other failure; 130 when interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without these characters must not stop the work
+            stream.reconfigure(errors="backslashreplace")
     arguments = list(sys.argv[1:] if argv is None else argv)
     name, *rest = arguments or ["serve", "--stdio"]
     if name in ("-h", "--help", "help"):
