@@ -81,7 +81,7 @@ def _changes(region: EditRegion, text: str) -> bool:
 def _no_worse(region: EditRegion, text: str) -> tuple[str | None, bool | None]:
     """(the longest part of `text` that adds no syntax error, whether the parser said so)."""
     document = region.document
-    area = syntax.window(document, document.line_of(region.cursor))
+    area = syntax.window(document, region.cursor)
     span = Span(region.span.start - area.start, region.span.end - area.start)
     judge = syntax.Replacement(area.of(document.text), span, document.language)
     allowed = judge.n_errors

@@ -60,7 +60,8 @@ class Grammar:
 
 
 def _script(name: str, loader: str, ids: tuple[str, ...], suffixes: tuple[str, ...]) -> Grammar:
-    """The JavaScript family differs in its wheel, ids and suffixes only."""
+    """The JavaScript family differs in little but wheel, ids and suffixes."""
+    interface = {"interface_declaration", "enum_declaration"}
     return Grammar(
         name=name,
         module="tree_sitter_javascript" if name == "javascript" else "tree_sitter_typescript",
@@ -80,8 +81,8 @@ def _script(name: str, loader: str, ids: tuple[str, ...], suffixes: tuple[str, .
                 "method_definition",
             }
         ),
-        class_nodes=frozenset({"class_declaration", "class", "interface_declaration"}),
-        block_nodes=frozenset({"statement_block", "class_body", "switch_body", "object", "interface_body"}),
+        class_nodes=frozenset({"class_declaration", "class"} | (set() if name == "javascript" else interface)),
+        block_nodes=frozenset({"statement_block", "class_body", "switch_body", "object"}),
         import_nodes=frozenset({"import_statement"}),
         openers=("{", "=>"),
         holes=("// TODO", "/* TODO"),

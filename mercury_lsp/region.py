@@ -66,7 +66,7 @@ class EditRegion:
     @cached_property
     def around(self) -> tuple[str, str]:
         """What syntax is judged by: (text up to the cursor, text behind the span), line ends as `\\n`."""
-        area = syntax.window(self.document, self.document.line_of(self.cursor))
+        area = syntax.window(self.document, self.cursor)
         text = self.document.text
         return model_text(text[area.start : self.cursor]), model_text(text[self.span.end : area.end])
 
@@ -144,7 +144,7 @@ def _kind(document: Document, cursor: int, head: str) -> Kind:
     if head.strip():
         code = syntax.opens_block(head, language) and syntax.scope_at(document, cursor) == "code"
         return "block" if code else "line"
-    start = syntax.window(document, document.line_of(cursor)).start
+    start = syntax.window(document, cursor).start
     outer = scan(model_text(document.text[start:cursor]), language)
     data = (")", "]") if "{" in grammar_of(language).openers else (")", "]", "}")
     return "line" if outer.string or (outer.open and outer.open[-1] in data) else "block"

@@ -42,7 +42,7 @@ Scope = Literal["code", "comment", "string"]
 WINDOW_LINES = 300
 """Lines looked at on each side of a place in a document of more than twice as many."""
 _CUT_SEARCH = 150  # lines searched for a top-level line to cut at
-_MAX_LINE = 5_000  # a longer line (minified code) is not parsed: the window is cut to its neighbourhood
+_MAX_WINDOW = 60_000  # characters: what tree-sitter parses in about 10 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,28 +184,33 @@ def n_errors(text: str, language: str) -> int | None:
     return None if parsed is None else len(_problems(parsed))
 
 
-def window(document: Document, line: int) -> Span:
-    """The lines to judge a place by: all of a small document, else WINDOW_LINES on each side of `line`.
+def window(document: Document, offset: int) -> Span:
+    """The lines to judge a place by: all of a small document, else WINDOW_LINES on each side of its line.
 
-    The upper cut moves to a line that begins at column 0 and begins something (within _CUT_SEARCH lines), so
-    that the window parses like a file; in a class longer than that it stands at the least indented line.
-    Errors that the cuts cause are the same before and after an edit inside, so comparing them stays fair.
+    The cuts move to a line that begins at column 0 and begins something (within _CUT_SEARCH lines), so that
+    the window parses like a file; in a class longer than that they stand at its least indented line. Around a
+    very long line (minified code) only the neighbourhood of `offset` counts. Errors that the cuts cause are the
+    same before and after an edit inside, so comparing them stays fair.
     """
-    if document.n_lines <= 2 * WINDOW_LINES:
-        top, bottom = 0, document.n_lines - 1
-    else:
+    line = document.line_of(offset)
+    top, bottom = 0, document.n_lines - 1
+    if document.n_lines > 2 * WINDOW_LINES:
         top = _cut(document, max(0, line - WINDOW_LINES))
-        bottom = min(document.n_lines - 1, line + WINDOW_LINES)
-        if bottom < document.n_lines - 1:
-            bottom = max(line + 1, _cut(document, bottom) - 1)
-    here = document.line_span(line)
+        if line + WINDOW_LINES < bottom:
+            bottom = max(line + 1, _cut(document, line + WINDOW_LINES) - 1)
     start, end = document.line_span(top).start, document.line_span(bottom, keepend=True).end
-    if len(here) > _MAX_LINE or end - start > 2 * WINDOW_LINES * 200:
-        start = document.line_span(max(top, line - 20)).start
-        end = document.line_span(min(bottom, line + 20), keepend=True).end
-        if end - start > 2 * WINDOW_LINES * 200:
-            start, end = max(start, here.start - _MAX_LINE), min(end, here.end + _MAX_LINE)
-    return Span(start, end)
+    if end - start <= _MAX_WINDOW:
+        return Span(start, end)
+    near = _MAX_WINDOW // 4
+    start = max(start, (offset - near) // near * near)
+    end = min(end, (offset + 2 * near) // near * near)
+    return Span(_line_if_near(document, start, near), end)
+
+
+def _line_if_near(document: Document, start: int, near: int) -> int:
+    """The beginning of the line at `start`, unless that is far away."""
+    begin = document.line_span(document.line_of(start)).start
+    return begin if start - begin < near else start
 
 
 def _cut(document: Document, line: int) -> int:
@@ -232,7 +237,7 @@ def scope_at(document: Document, offset: int) -> Scope:
     parser failed, or does not know the language, the lexical scan of the window decides.
     """
     grammar = grammar_of(document.language)
-    area = window(document, document.line_of(offset))
+    area = window(document, offset)
     text, place = area.of(document.text), offset - area.start
     parsed = parse(text, document.language)
     if parsed is not None:

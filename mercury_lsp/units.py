@@ -54,7 +54,7 @@ def complete_unit(before: str, text: str, after: str, language: str, kind: Kind,
     ends = [_unit_end(before, text, after, language, kind, outer, inner, allowed)]
     if len(inner.closers) > allowed:
         ends.append(len(text[: inner.closers[allowed].offset].rstrip(" \t\n" if kind == "block" else " \t")))
-    ends.append(repeat_start(before, text, after, kind, final=final))
+    ends.append(repeat_start(before, text, after, language, kind, final=final))
     found = [end for end in ends if end is not None]
     return min(found) if found else None
 
@@ -130,7 +130,7 @@ def _same_line(line: str, after: str) -> bool:
     return line.rstrip() == following.rstrip()
 
 
-def repeat_start(before: str, text: str, after: str, kind: Kind, *, final: bool = False) -> int | None:
+def repeat_start(before: str, text: str, after: str, language: str, kind: Kind, *, final: bool = False) -> int | None:
     """Offset in `text` where it begins to repeat what follows it in `after`, or None.
 
     Whole lines are compared with the next non-blank lines of `after`; lines of closers only are left to the
@@ -139,10 +139,9 @@ def repeat_start(before: str, text: str, after: str, kind: Kind, *, final: bool 
     if kind == "rest":
         rest = after.split("\n", 1)[0].rstrip()
         core = rest.lstrip()
-        border = r"(?<!\w)" if core[:1].isalnum() else ""
-        found = re.search(border + re.escape(core[:12]), text) if core else None
-        if found is not None and (len(core) >= 2 or final):
-            return len(text[: found.start()].rstrip()) if rest[:1].isspace() else found.start()
+        at = _find_right(text, core, language) if core and (len(core) >= 2 or final) else None
+        if at is not None:
+            return len(text[:at].rstrip()) if rest[:1].isspace() else at
     following = [line.rstrip() for line in after.split("\n", 60)[1:60] if line.strip()][:3]
     if not following:
         return None
@@ -155,4 +154,15 @@ def repeat_start(before: str, text: str, after: str, kind: Kind, *, final: bool 
         if complete and same and (index > 0 or blank_head) and re.search(r"\w", line):
             return len(text[:start].rstrip())
         start += len(line) + 1
+    return None
+
+
+def _find_right(text: str, right: str, language: str) -> int | None:
+    """Where `text`, outside brackets of its own, begins with the first tokens of `right`; None if nowhere."""
+    probe = re.match(r".{4}\w*", right)
+    wanted = probe.group() if probe is not None else right
+    border = r"(?<!\w)" if wanted[0].isalnum() else ""
+    for found in re.finditer(border + re.escape(wanted), text):
+        if not scan(text[: found.start()], language).open:
+            return found.start()
     return None

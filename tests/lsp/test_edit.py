@@ -121,7 +121,7 @@ def test_no_syntax_error_is_added(case: Case) -> None:
 
 
 def test_every_case_file_is_tested_and_every_language_has_some() -> None:
-    names = [path for path in DATA.glob("*/*.case")]
+    names = list(DATA.glob("*/*.case"))
     assert {path.stem.split("_")[0] for path in names} == set(IDS)
     assert {path.parent.name for path in names} == set(GRAMMARS)
 
@@ -156,20 +156,16 @@ def test_D1_apply_writes_the_line_ends_of_the_document() -> None:
     assert Edit("u", 1, Span(3, 4), "x\ny").apply(document) == "a\r\nx\r\ny\r\n"
 
 
-CODE = st.lists(
-    st.sampled_from(
-        ["def f(", "):", "\n", "\n    ", "\t", "x", " = ", "(", ")", "[", "]", "{", "}", '"', "'", '"""', "#", "//"]
-        + ["return ", "if ", "`", ";", ",", "😀", "\r\n", "\r", "\ud800", "\u2028", "<|mask|>", "```", ">", "\x0c", "é"]
-    ),
-    max_size=25,
-).map("".join)
+PIECES = [
+    "def f(", "):", "\n", "\n    ", "\t", "x", " = ", "(", ")", "[", "]", "{", "}", '"', "'", '"""', "#", "//", "`",
+    ";", "return ", "if ", ",", "😀", "\r\n", "\r", "\ud800", "\u2028", "<|mask|>", "```", ">", "\x0c", "é",
+]  # fmt: skip
+CODE = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 
 
 @settings(max_examples=600, deadline=None)
 @given(CODE, CODE, CODE, st.sampled_from([*GRAMMARS, "markdown"]))
-def test_any_text_gives_an_edit_that_parses_no_worse_or_none(
-    before: str, after: str, text: str, language: str
-) -> None:
+def test_any_text_gives_an_edit_that_parses_no_worse_or_none(before: str, after: str, text: str, language: str) -> None:
     document = Document("u", 1, language, before + after)
     region = completion_region(document, len(before), Budget(50, 20), count_words)
     edit = None if region is None else completion_edit(region, text)

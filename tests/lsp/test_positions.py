@@ -109,9 +109,7 @@ def test_E2_positions_never_leave_the_document(text: str, at: tuple[int, int], e
     assert len(Units.of(text[:offset], encoding).data) == Units.of(text, encoding).index(*at)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "character"), [("utf-8", 13), ("utf-16", 8), ("utf-32", 7)]
-)
+@pytest.mark.parametrize(("encoding", "character"), [("utf-8", 13), ("utf-16", 8), ("utf-32", 7)])
 def test_E1_units_of_each_encoding(encoding: str, character: int) -> None:
     document = Document("u", 1, "python", "x\n# 😀漢e\u0301 ‸")
     offset = document.text.index("‸")
