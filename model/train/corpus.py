@@ -2,7 +2,7 @@
 
     python model/train/corpus.py --benchmark DIR [--tokenizer FILE] [--folder DIR]
 
-Reads top to bottom: fetch, read, refuse, drop copies, drop what overlaps the benchmark, cap, tokenise, write.
+Reads top to bottom: fetch, read, refuse, cap, drop what overlaps the benchmark, drop copies, tokenise, write.
 Archives that are there are not fetched again and packages that were tokenised are not tokenised again, so a run
 that was stopped goes on where it was. Fetching downloads only; nothing of a package is ever installed or run.
 This script knows nothing about training examples (examples.py).
@@ -139,13 +139,9 @@ def read_package(package: Package, archive: Path) -> list[File]:
     return [file for file in sources(contents) if file.language in package.languages]
 
 
-def capped(files: Iterable[File]) -> Iterator[File]:
-    """Files until their language's cap, in an order that depends on their paths' hashes alone."""
-    taken = Counter[str]()
-    for file in sorted(files, key=lambda file: blake2b(file.path.encode()).digest()):
-        if taken[file.language] + len(file.text) <= CAPS.get(file.language, CAP):
-            taken[file.language] += len(file.text)
-            yield file
+def shuffled(files: Iterable[File]) -> list[File]:
+    """Files in an order that depends on their paths alone: a cap then takes from all over the package."""
+    return sorted(files, key=lambda file: blake2b(file.path.encode()).digest())
 
 
 def benchmark_texts(folder: Path) -> list[str]:
@@ -166,19 +162,20 @@ def choose(packages: Sequence[tuple[Package, Path]], overlap: Overlap, refused: 
     copies = Copies()
     for package, archive in packages:
         kept: list[File] = []
-        for file in read_package(package, archive):
-            reason = refusal(file)
-            if not reason and overlap.matches(file.text):
-                reason = "overlaps the benchmark"
-            if not reason and copies.is_copy(file.text):
-                reason = "copy"
-            if reason:
+        taken = Counter[str]()
+        for file in shuffled(read_package(package, archive)):
+            if reason := refusal(file):
                 refused[reason] += 1
+            elif taken[file.language] + len(file.text) > CAPS.get(file.language, CAP):
+                refused["over the cap"] += 1
+            elif overlap.matches(file.text):
+                refused["overlaps the benchmark"] += 1
+            elif copies.is_copy(file.text):
+                refused["copy"] += 1
             else:
+                taken[file.language] += len(file.text)
                 kept.append(file)
-        files = tuple(capped(kept))
-        refused["over the cap"] += len(kept) - len(files)
-        yield Kept(package, files)
+        yield Kept(package, tuple(kept))
 
 
 def tokenise(kept: Kept, tokenizer: Tokenizer, tokenizer_hash: str, folder: Path) -> list[NDArray[np.uint32]]:

@@ -260,35 +260,51 @@ class Copies:
         return False
 
 
-class Overlap:
-    """Finds text that shares a run of `n` words and signs with any of the given texts.
+class _Codes(dict[str, int]):
+    """A number for each word, the same in every process."""
 
-    Runs of fewer than `distinct` different words do not count: lists of numbers match by accident.
+    def __missing__(self, word: str) -> int:
+        code = self[word] = crc32(word.encode()) + 1
+        return code
+
+
+class Overlap:
+    """Finds text that shares a run of RUN words and signs with any of the given texts.
+
+    Runs with fewer than NAMES different names do not count: lists of numbers match by accident.
     """
 
-    def __init__(self, texts: Iterable[str], n: int = 16, distinct: int = 9) -> None:
-        self.n, self.distinct = n, distinct
-        self.codes: dict[str, int] = {}
-        self.powers = np.uint64(0x9E3779B97F4A7C15) ** np.arange(n, dtype=np.uint64)
-        known = [self._hashes(words)[self._telling(words)] for words in map(WORD.findall, texts)]
-        self.known = np.unique(np.concatenate([*known, np.empty(0, np.uint64)]))
+    RUN = 16  # a power of two: hashes of runs are made of those of half as long ones
+    NAMES = 5
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.codes = _Codes()
+        known = [np.empty(0, np.uint64)]
+        for words in map(WORD.findall, texts):
+            runs = range(len(words) - self.RUN + 1)
+            telling = [at for at in runs if self._n_names(words[at : at + self.RUN]) >= self.NAMES]
+            known.append(self._hashes(words)[telling])
+        self.known = np.unique(np.concatenate(known))
+        self.maybe = np.zeros(1 << 22, bool)  # by the hashes' low bits: almost all runs are told apart by these
+        self.maybe[self._low(self.known)] = True
 
     def matches(self, text: str) -> bool:
-        return bool(np.isin(self._hashes(WORD.findall(text)), self.known).any())
+        hashes = self._hashes(WORD.findall(text))
+        hashes = hashes[self.maybe[self._low(hashes)]]
+        return bool(np.isin(hashes, self.known).any())
+
+    def _low(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        return (hashes >> np.uint64(20)) & np.uint64(len(self.maybe) - 1)
 
     def _hashes(self, words: list[str]) -> NDArray[np.uint64]:
-        codes = self.codes
-        for word in words:
-            if word not in codes:
-                codes[word] = crc32(word.encode()) + 1
-        if len(words) < self.n:
-            return np.empty(0, np.uint64)
-        row = np.fromiter((codes[word] for word in words), np.uint64, len(words))
-        hashes = np.zeros(len(words) - self.n + 1, np.uint64)
-        for k, power in enumerate(self.powers):
-            hashes += row[k : k + len(hashes)] * power
+        """One hash for each run, [max(0, n words - RUN + 1)]."""
+        hashes = np.fromiter(map(self.codes.__getitem__, words), np.uint64, len(words))
+        half, factor = 1, 0x9E3779B97F4A7C15
+        while half < self.RUN:
+            hashes = hashes[: max(0, len(hashes) - half)] * np.uint64(factor) + hashes[half:]
+            half, factor = half * 2, factor * factor % 2**64
         return hashes
 
-    def _telling(self, words: list[str]) -> list[int]:
-        runs = range(len(words) - self.n + 1)
-        return [at for at in runs if len(set(words[at : at + self.n])) >= self.distinct]
+    @staticmethod
+    def _n_names(words: list[str]) -> int:
+        return len({word for word in words if word[0].isalpha()})

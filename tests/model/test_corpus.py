@@ -356,11 +356,25 @@ def test_a_package_that_declares_another_licence_is_refused(tmp_path: Path) -> N
         corpus.read_package(package, archive)
 
 
-def test_the_cap_takes_the_same_files_in_whatever_order_they_come() -> None:
-    files = [File(f"{n}.json", "json", "x" * 20_000) for n in range(10)]
-    once = [file.path for file in corpus.capped(files)]
+def test_the_cap_takes_from_all_over_the_package_and_the_same_every_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = OTHER.split()
+    files = {
+        f"p/{n}.py": "".join(f"{word!r}  # of {n}, number {k}\n" for k, word in enumerate(words)) for n in range(9)
+    }
+    archive = wheel(tmp_path / "p-1-py3-none-any.whl", files)
+    package = corpus.Package("p", "1", "pypi", "MIT", ("python",))
+    monkeypatch.setitem(corpus.CAPS, "python", 3 * len(files["p/0.py"]))
+    refused = Counter[str]()
+    once, again = (
+        [file.path for kept in corpus.choose([(package, archive)], Overlap([]), refused) for file in kept.files]
+        for _ in range(2)
+    )
+    assert once == again
     assert len(once) == 3
-    assert once == [file.path for file in corpus.capped(reversed(files))]
+    assert once != sorted(files)[:3]
+    assert refused == {"over the cap": 12}
 
 
 @pytest.fixture
