@@ -1,0 +1,50 @@
+"""The open documents: our own frozen snapshots instead of pygls' TextDocument.
+
+pygls splits lines at form feeds and U+2028 and walks the whole text at every key, so its handlers of these
+notifications are taken out (server.py) and these stand in their place. They are plain functions: a plain handler runs
+before the next message is read, and pygls keeps the future of every asynchronous notification for ever.
+"""
+
+import logging
+import time
+
+from lsprotocol import types
+
+from mercury_lsp.features.positions import apply_change
+from mercury_lsp.features.session import Session, document_key
+from mercury_lsp.text import Document, language_of
+
+logger = logging.getLogger(__name__)
+
+
+def did_open(session: Session, params: types.DidOpenTextDocumentParams) -> None:
+    """A second didOpen of the same document replaces its text."""
+    item = params.text_document
+    session.documents.put(Document(item.uri, item.version, item.language_id, item.text))
+
+
+def did_change(session: Session, params: types.DidChangeTextDocumentParams) -> None:
+    """Applies the changes in order. Versions are kept, never relied on: some clients send none, or always the same."""
+    identifier = params.text_document
+    document = session.documents.get(identifier.uri)
+    for change in params.content_changes:
+        if document is None:
+            if isinstance(change, types.TextDocumentContentChangePartial):
+                continue
+            # a whole text needs no didOpen before it
+            language = language_of(identifier.uri) or ""
+            document = Document(identifier.uri, identifier.version, language, change.text)
+        else:
+            document = apply_change(document, change, session.encoding, identifier.version)
+    if document is None:
+        logger.info("ignored a change of a document that is not open")
+        return
+    session.documents.put(document)
+    session.rhythm.key(document_key(identifier.uri), time.monotonic())
+
+
+def did_close(session: Session, params: types.DidCloseTextDocumentParams) -> None:
+    """Forgets the document and what was computed for it; an unknown one is nothing to worry about."""
+    uri = params.text_document.uri
+    session.documents.drop(uri)
+    session.forget(uri)

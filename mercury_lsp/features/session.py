@@ -1,0 +1,173 @@
+"""What the handlers of one client share: settings, engine, documents, what the client can do, and its status line.
+
+A Session is made with the server and filled in by `initialize`. It knows nothing about single features.
+"""
+
+import asyncio
+import logging
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from mercury_lsp.engine import Engine, Report, Status
+from mercury_lsp.features.positions import Encoding
+from mercury_lsp.features.progress import LoadingProgress
+from mercury_lsp.features.recent import Recent
+from mercury_lsp.features.rhythm import TypingRhythm
+from mercury_lsp.region import EditRegion
+from mercury_lsp.settings import Settings
+from mercury_lsp.text import Document
+from mercury_model.draft import Infiller
+
+logger = logging.getLogger(__name__)
+
+STATUS_METHOD = "mercury/status"
+
+Kind = Literal["Normal", "Error", "Warning", "Inactive"]
+Loader = Callable[[Settings, Report], Infiller]
+"""(settings, progress) -> the model; mercury_lsp.loading.load_infiller, or a test's."""
+
+ANNOUNCE_SECONDS = 600.0
+"""The same message is shown to the user at most once in so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusParams:
+    """Parameters of the `mercury/status` notification, as they go over the wire."""
+
+    kind: Kind
+    message: str
+    busy: bool
+    model: str
+    device: str
+
+
+class Documents:
+    """Open documents by URI, whatever way the client writes it (escaped or not, drive letter in any case)."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Document] = {}
+
+    def get(self, uri: str) -> Document | None:
+        return self._open.get(document_key(uri))
+
+    def put(self, document: Document) -> None:
+        self._open[document_key(document.uri)] = document
+
+    def drop(self, uri: str) -> None:
+        self._open.pop(document_key(uri), None)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+
+def document_key(uri: str) -> str:
+    """One name for all spellings of a URI."""
+    return re.sub(r"^(file:///)([A-Za-z])(?=:)", lambda m: m[1] + m[2].lower(), unquote(uri))
+
+
+class Session:
+    """State of the conversation with one client."""
+
+    def __init__(self, server: LanguageServer, load: Loader) -> None:
+        self.server = server
+        self.load = load
+        self.settings = Settings()
+        self.setting_problems: list[str] = []
+        self.documents = Documents()
+        self.recent = Recent()
+        self.rhythm = TypingRhythm()
+        self.regions: dict[str, EditRegion] = {}
+        self.turns: dict[str, int] = {}
+        self.client_name = ""
+        self.capabilities = types.ClientCapabilities()
+        self.encoding: Encoding = "utf-16"
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.progress: LoadingProgress | None = None
+        self.inactive = ""
+        self._announced: OrderedDict[str, float] = OrderedDict()
+        self._sent: StatusParams | None = None
+        self.engine = Engine(self.load_model, listen=self._engine_changed)
+
+    def load_model(self, report: Report) -> Infiller:
+        """Loads the model of the settings as they are now; runs in the engine's thread."""
+        return self.load(self.settings, report)
+
+    def take_turn(self, uri: str) -> Callable[[], bool]:
+        """Makes the caller the newest request of a document; the answer tells whether it still is."""
+        key = document_key(uri)
+        turn = self.turns[key] = self.turns.get(key, 0) + 1
+        return lambda: self.turns.get(key) == turn
+
+    def forget(self, uri: str) -> None:
+        """Drops what is kept about a document, and stops what runs for it."""
+        key = document_key(uri)
+        self.turns.pop(key, None)
+        self.rhythm.forget(key)
+        self.recent.forget(key)
+        self.regions.pop(key, None)
+        self.engine.cancel(key)
+
+    def set_inactive(self, reason: str) -> None:
+        """Says why the current document gets no suggestions; an empty reason says that it does."""
+        if reason != self.inactive:
+            self.inactive = reason
+            self.send_status()
+
+    def announce(self, message: str, kind: types.MessageType = types.MessageType.Error) -> None:
+        """Shows a message to the user, the same one only once in ten minutes."""
+        now = time.monotonic()
+        if now - self._announced.get(message, -ANNOUNCE_SECONDS) < ANNOUNCE_SECONDS:
+            return
+        self._announced[message] = now
+        while len(self._announced) > 100:
+            self._announced.popitem(last=False)
+        self.server.window_show_message(types.ShowMessageParams(type=kind, message=message))
+
+    def status(self) -> StatusParams:
+        """What the client is told: the engine's state, or why this document is left alone."""
+        engine = self.engine.status
+        kind: Kind = "Normal"
+        message = engine.message
+        if engine.state == "problem":
+            kind = "Error"
+        elif not self.settings.enabled:
+            kind, message = "Inactive", "switched off in the settings"
+        elif self.inactive:
+            kind, message = "Inactive", self.inactive
+        return StatusParams(
+            kind=kind,
+            message=message,
+            busy=engine.state in ("loading", "running"),
+            model=engine.info.name if engine.info else self.settings.model.name,
+            device=engine.info.device if engine.info else "",
+        )
+
+    def send_status(self) -> None:
+        """Notifies the client if anything changed."""
+        status = self.status()
+        if status != self._sent and self.loop is not None:
+            self._sent = status
+            self.server.protocol.notify(STATUS_METHOD, as_wire(status))
+
+    def _engine_changed(self, status: Status) -> None:
+        if self.loop is not None and not self.loop.is_closed():  # in the engine's thread
+            self.loop.call_soon_threadsafe(self._show_engine, status)
+
+    def _show_engine(self, status: Status) -> None:
+        if status.state == "problem":
+            self.announce(status.message)
+        if self.progress is not None:
+            self.progress.show(status)
+        self.send_status()
+
+
+def as_wire(status: StatusParams) -> dict[str, Any]:
+    return {name: getattr(status, name) for name in StatusParams.__slots__}

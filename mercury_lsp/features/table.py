@@ -1,0 +1,53 @@
+"""Every method that the server answers: one row each. A new feature is a file beside this one and its row here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lsprotocol import types
+
+from mercury_lsp.features import completion, documents, inline_completion, lifecycle
+from mercury_lsp.features.session import Session
+
+
+def always(_: types.ClientCapabilities) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One method.
+
+    handler: (session, params) -> answer; a coroutine function for requests, a plain one for notifications, which must
+    be applied in order. options: what is advertised for the method, by the client's capabilities. wanted: whether it is
+    offered to this client at all. otherwise: the answer when the handler fails because of a fault of ours, so that
+    the user is not shown an error for it.
+    """
+
+    method: str
+    handler: Callable[[Session, Any], Any]
+    options: Callable[[types.ClientCapabilities], Any] | None = None
+    wanted: Callable[[types.ClientCapabilities], bool] = always
+    otherwise: Callable[[], Any] = lambda: None
+
+
+FEATURES: tuple[Feature, ...] = (
+    Feature(types.INITIALIZED, lifecycle.initialized),
+    Feature(types.SHUTDOWN, lifecycle.shutdown),
+    Feature(types.TEXT_DOCUMENT_DID_OPEN, documents.did_open),
+    Feature(types.TEXT_DOCUMENT_DID_CHANGE, documents.did_change),
+    Feature(types.TEXT_DOCUMENT_DID_CLOSE, documents.did_close),
+    Feature(
+        types.TEXT_DOCUMENT_INLINE_COMPLETION,
+        inline_completion.inline_completion,
+        options=inline_completion.options,
+        otherwise=list,
+    ),
+    Feature(
+        types.TEXT_DOCUMENT_COMPLETION,
+        completion.completion,
+        options=completion.options,
+        wanted=completion.wanted,
+        otherwise=lambda: types.CompletionList(is_incomplete=True, items=[]),
+    ),
+)

@@ -1,0 +1,121 @@
+"""The real server over stdio with a scripted model: `python -m tests.lsp.fake_server`.
+
+Environment: FAKE_TEXT (what the model writes), FAKE_PER_STEP (tokens a pass), FAKE_LOAD_GATE (loading waits until this
+file exists), FAKE_LOAD_ERROR (loading fails so often), FAKE_PRINT (the model prints to stdout), FAKE_GATED (every
+pass waits for `test/allow`).
+
+Requests of the tests: `test/counters`, `test/script {text, gated}`, `test/allow {passes}` and `test/wait {runs}`, which
+answers when so many runs began.
+"""
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mercury_lsp.cli.serve import configure_logging
+from mercury_lsp.engine import Report
+from mercury_lsp.server import build_server, serve_stdio
+from mercury_lsp.settings import Settings
+from mercury_model.draft import Draft, Infiller, Request
+from mercury_model.errors import FetchError
+from tests.fakes import FakeInfiller
+
+
+class ScriptedInfiller(FakeInfiller):
+    """A fake whose passes wait for permits while it is gated; an answer "!" is an error instead."""
+
+    def __init__(self) -> None:
+        super().__init__(os.environ.get("FAKE_TEXT", "1 + 2"), per_step=int(os.environ.get("FAKE_PER_STEP", "4")))
+        self.gated = "FAKE_GATED" in os.environ
+        self.permits = 0
+        self.changed = threading.Condition()
+
+    def __call__(self, request: Request, /) -> Iterator[Draft]:
+        if self.script == "!":
+            raise ValueError(f"cannot continue {request.prefix}")
+        drafts = super().__call__(request)
+        first = True
+        while True:
+            with self.changed:
+                if first:  # super() counts the run when its first pass begins
+                    self.begun += 1
+                    self.changed.notify_all()
+                self.changed.wait_for(lambda: not self.gated or self.permits > 0)
+                self.permits -= 1 if self.gated else 0
+            first = False
+            if "FAKE_PRINT" in os.environ:
+                print("a stray print")
+                os.write(1, b"and one that goes around Python\n")
+            try:
+                yield next(drafts)
+            except StopIteration:
+                return
+
+    begun = 0
+
+
+INFILLER = ScriptedInfiller()
+LOADS: list[float] = []
+
+
+def load(_: Settings, report: Report) -> Infiller:
+    LOADS.append(time.monotonic())
+    gate = os.environ.get("FAKE_LOAD_GATE")
+    report("reading the weights", 0.25)
+    while gate and not Path(gate).exists():
+        time.sleep(0.02)
+    if len(LOADS) <= int(os.environ.get("FAKE_LOAD_ERROR", "0")):
+        raise FetchError("No weights here: run `mercury-lsp model pull`.")
+    report("warming up", 0.75)
+    return INFILLER
+
+
+def counters(_: Any) -> dict[str, Any]:
+    return {
+        "runs": INFILLER.begun,
+        "passes": INFILLER.passes,
+        "loads": len(LOADS),
+        "torch": "torch" in sys.modules,
+        "prefixes": [request.prefix for request in INFILLER.requests],
+    }
+
+
+def script(params: Any) -> None:
+    with INFILLER.changed:
+        INFILLER.script = params.text
+        INFILLER.gated = params.gated
+        INFILLER.changed.notify_all()
+
+
+def allow(params: Any) -> None:
+    with INFILLER.changed:
+        INFILLER.permits += params.passes
+        INFILLER.changed.notify_all()
+
+
+async def wait(params: Any) -> dict[str, Any]:
+    def until() -> None:
+        with INFILLER.changed:
+            INFILLER.changed.wait_for(lambda: INFILLER.begun >= params.runs, timeout=30)
+
+    await asyncio.to_thread(until)
+    return counters(params)
+
+
+def main() -> int:
+    configure_logging("info")
+    server = build_server(load)
+    server.feature("test/counters")(counters)
+    server.feature("test/script")(script)
+    server.feature("test/allow")(allow)
+    server.feature("test/wait")(wait)
+    return serve_stdio(server)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
