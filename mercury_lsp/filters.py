@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from mercury_lsp import syntax
 from mercury_lsp.languages import grammar_of
-from mercury_lsp.lexical import needed, scan
+from mercury_lsp.lexical import needed, scan, scan_before
 from mercury_lsp.region import EditRegion
 from mercury_lsp.text import IndentStyle, indent_of, model_text
 from mercury_lsp.units import block_floor
@@ -87,7 +87,7 @@ def missing_closers(region: EditRegion, text: str) -> str:
     """What of the replaced closers must follow `text` so that none is lost."""
     language = region.document.language
     before, after = region.around
-    outer = scan(before, language)
+    outer = scan_before(before, language)
     replaced = region.replaced.rstrip()
     brought = "".join(closer.bracket for closer in scan(text, language, outer.string).closers)
     stripped = replaced.lstrip()
@@ -209,7 +209,7 @@ def _string_lines(region: EditRegion, text: str) -> frozenset[int]:
     language = region.document.language
     if not any(opening in text for opening, _, multi in grammar_of(language).strings if multi):
         return frozenset()
-    outer = scan(region.around[0], language)
+    outer = scan_before(region.around[0], language)
     inside: set[int] = set()
     for match in re.finditer("\n", text):
         state = scan(text[: match.start() + 1], language, outer.string)

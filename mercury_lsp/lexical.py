@@ -79,12 +79,22 @@ def multiline(end: str, grammar: Grammar) -> bool:
     return any(multi for _, close, multi in (*grammar.block_comments, *grammar.strings) if close == end)
 
 
+def scan_before(text: str, language: str) -> Scan:
+    """What is open at the end of `text`. All but its last line is remembered: typing costs one line."""
+    cut = text.rfind("\n") + 1
+    above = scan(text[:cut], language)
+    return scan(text[cut:], language, above.string, above.open)
+
+
 @lru_cache(maxsize=128)
-def scan(text: str, language: str, string: str = "") -> Scan:
-    """Scan `text`, which begins inside the string or comment that ends with `string`, or in code."""
+def scan(text: str, language: str, string: str = "", stack: tuple[str, ...] = ()) -> Scan:
+    """Scan `text`, which begins inside the string or comment that ends with `string`, or in code.
+
+    stack: closers that brackets before `text` wait for and that count as opened by it.
+    """
     pattern, ends = _lexemes(language)
     grammar = grammar_of(language)
-    state = _State()
+    state = _State([*stack])
     position, outer = 0, bool(string)
     current, multi = string, bool(string) and multiline(string, grammar)
     while True:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from mercury_lsp import syntax
 from mercury_lsp.languages import grammar_of
-from mercury_lsp.lexical import scan
+from mercury_lsp.lexical import scan_before
 from mercury_lsp.text import Document, IndentStyle, Span, model_text
 from mercury_model.draft import Request
 
@@ -145,7 +145,7 @@ def _kind(document: Document, cursor: int, head: str) -> Kind:
         code = syntax.opens_block(head, language) and syntax.scope_at(document, cursor) == "code"
         return "block" if code else "line"
     start = syntax.window(document, cursor).start
-    outer = scan(model_text(document.text[start:cursor]), language)
+    outer = scan_before(model_text(document.text[start:cursor]), language)
     data = (")", "]") if "{" in grammar_of(language).openers else (")", "]", "}")
     return "line" if outer.string or (outer.open and outer.open[-1] in data) else "block"
 

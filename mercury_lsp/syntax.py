@@ -10,12 +10,13 @@ import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
+import numpy as np
 from tree_sitter import Language, Node, Parser, Point, Tree
 
 from mercury_lsp.languages import GRAMMARS, Grammar, grammar_of, language_of
-from mercury_lsp.lexical import scan
+from mercury_lsp.lexical import scan_before
 from mercury_lsp.text import Document, Span, indent_of, utf8
 from mercury_lsp.units import complete_unit, opens_block, repeat_start
 
@@ -37,11 +38,12 @@ __all__ = [
     "window",
 ]
 
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Scope = Literal["code", "comment", "string"]
 
 WINDOW_LINES = 300
 """Lines looked at on each side of a place in a document of more than twice as many."""
-_CUT_SEARCH = 150  # lines searched for a top-level line to cut at
+_CUT_SEARCH = 60  # lines searched for a top-level line to cut at
 _MAX_WINDOW = 60_000  # characters: what tree-sitter parses in about 10 ms
 
 
@@ -89,6 +91,7 @@ class _Parsers(threading.local):
 
     def __init__(self) -> None:
         self.of: dict[str, Parser] = {}
+        self.last: dict[str, Parsed] = {}
 
     def get(self, name: str) -> Parser:
         if name not in self.of:
@@ -116,15 +119,55 @@ def parse(text: str, language: str) -> Parsed | None:
     return _parse(text, name) if name else None
 
 
+def _edited(old: Parsed, data: bytes, start: int, old_end: int, new_end: int) -> Tree:
+    """A copy of `old`'s tree that knows that its bytes [start, old_end) are now data[start:new_end]."""
+    tree = old.tree.copy()
+    tree.edit(
+        start_byte=start,
+        old_end_byte=old_end,
+        new_end_byte=new_end,
+        start_point=_point(old.data, start),
+        old_end_point=_point(old.data, old_end),
+        new_end_point=_point(data, new_end),
+    )
+    return tree
+
+
+def _parse_near(text: str, name: str) -> Parsed:
+    """The tree of `text`, from the tree of the text this thread parsed last: typing costs what changed."""
+    last = _parsers.last.get(name)
+    if last is not None and last.text == text:
+        return last
+    data = _data(text)
+    tree = None
+    if last is not None:
+        size = min(len(data), len(last.data))
+        one, other = np.frombuffer(data, np.uint8), np.frombuffer(last.data, np.uint8)
+        start = _n_equal(one[:size], other[:size])
+        tail = _n_equal(one[::-1][: size - start], other[::-1][: size - start])
+        if start + tail > size // 2:
+            tree = _edited(last, data, start, len(last.data) - tail, len(data) - tail)
+    parser = _parsers.get(name)
+    parsed = Parsed(text, data, parser.parse(data) if tree is None else parser.parse(data, tree))
+    _parsers.last[name] = parsed
+    return parsed
+
+
+def _n_equal(one: Bytes, other: Bytes) -> int:
+    """Number of leading elements that are equal in two arrays of one length."""
+    differs = one != other
+    return int(differs.argmax()) if differs.any() else len(one)
+
+
 class Replacement:
     """Judges many replacements of one span of one text: each is parsed from the text's own tree.
 
-    Only what the replacement touches is parsed again, and the answer depends on nothing but its arguments.
+    Only what the replacement touches is parsed again.
     """
 
     def __init__(self, text: str, span: Span, language: str) -> None:
         self.text, self.span, self.name = text, span, language_of(language)
-        self.base = _parse(text, self.name) if self.name else None
+        self.base = _parse_near(text, self.name) if self.name else None
 
     @property
     def n_errors(self) -> int | None:
@@ -140,15 +183,7 @@ class Replacement:
         start = self.base.byte(self.span.start)
         old_end = self.base.byte(self.span.end)
         new_end = start + len(data) - len(self.base.data) + old_end - start
-        tree = self.base.tree.copy()
-        tree.edit(
-            start_byte=start,
-            old_end_byte=old_end,
-            new_end_byte=new_end,
-            start_point=_point(self.base.data, start),
-            old_end_point=_point(self.base.data, old_end),
-            new_end_point=_point(data, new_end),
-        )
+        tree = _edited(self.base, data, start, old_end, new_end)
         return len(_problems(Parsed(text, data, _parsers.get(self.name).parse(data, tree))))
 
 
@@ -239,8 +274,9 @@ def scope_at(document: Document, offset: int) -> Scope:
     grammar = grammar_of(document.language)
     area = window(document, offset)
     text, place = area.of(document.text), offset - area.start
-    parsed = parse(text, document.language)
-    if parsed is not None:
+    name = language_of(document.language)
+    if name is not None:
+        parsed = _parse_near(text, name)
         byte = parsed.byte(place)
         node = parsed.tree.root_node.descendant_for_byte_range(max(byte - 1, 0), max(byte, 0))
         broken = False
@@ -261,7 +297,7 @@ def scope_at(document: Document, offset: int) -> Scope:
             node = node.parent
         if not broken and not parsed.tree.root_node.has_error:
             return "code"
-    return _scope(scan(text[:place], document.language).string, grammar)
+    return _scope(scan_before(text[:place], document.language).string, grammar)
 
 
 def _scope(string: str, grammar: Grammar) -> Scope:
@@ -273,4 +309,4 @@ def _scope(string: str, grammar: Grammar) -> Scope:
 
 def scan_string(text: str, language: str) -> bool:
     """Whether `text` stops inside a string."""
-    return _scope(scan(text, language).string, grammar_of(language)) == "string"
+    return _scope(scan_before(text, language).string, grammar_of(language)) == "string"

@@ -28,7 +28,7 @@ __all__ = [
 
 _NEWLINE = re.compile(r"\r\n|\n|\r")
 _INDENTED = re.compile(r"(?:\A|(?<=[\r\n]))([ \t]*)(?=[^\s])")
-_SAMPLE = 200_000  # characters looked at to find out how a file is indented
+_SAMPLE = 50_000  # characters looked at to find out how a file is indented
 
 Starts = np.ndarray[Any, np.dtype[np.int64]]
 Newline = Literal["\n", "\r\n", "\r"]
@@ -104,7 +104,7 @@ class Document:
         """
         start = min(max(span.start, 0), len(self.text))
         end = min(max(span.end, start), len(self.text))
-        text = self.text[:start] + new_text + self.text[end:]
+        text = "".join((self.text[:start], new_text, self.text[end:]))
         edited = Document(self.uri, version, self.language, text)
         # A `\r` just before the edit may join a `\n` that begins it, hence the line of start - 1.
         first, last = self.line_of(max(start - 1, 0)), self.line_of(end)
@@ -116,6 +116,8 @@ class Document:
             middle = middle[:-1]  # its last start is the old line below, which `tail` brings
         tail = self._starts[last + 1 :] + delta
         edited.__dict__["_starts"] = np.concatenate((self._starts[:first], middle, tail))
+        if "indent" in self.__dict__ and not _NEWLINE.search(new_text) and first == last:
+            edited.__dict__["indent"] = self.indent  # typing within a line does not change a file's style
         return edited
 
     @cached_property

@@ -7,7 +7,7 @@ import re
 from typing import Literal
 
 from mercury_lsp.languages import grammar_of
-from mercury_lsp.lexical import Scan, needed, scan
+from mercury_lsp.lexical import Scan, needed, scan, scan_before
 from mercury_lsp.text import indent_of
 
 Kind = Literal["line", "block", "rest"]
@@ -48,7 +48,7 @@ def complete_unit(before: str, text: str, after: str, language: str, kind: Kind,
     | rest  | a newline, or where it begins to repeat what stands right of the cursor |
     | all   | before a closer that already stands in `after`; before following lines that it begins to repeat |
     """
-    outer = scan(before, language)
+    outer = scan_before(before, language)
     inner = scan(text, language, outer.string)
     allowed = needed(outer, scan(after, language, outer.string))
     ends = [_unit_end(before, text, after, language, kind, outer, inner, allowed)]
