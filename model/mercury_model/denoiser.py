@@ -1,0 +1,136 @@
+"""The block denoiser: a causal context with an exact KV cache, and blocks denoised bidirectionally behind it.
+
+A Session belongs to a document. Its cache holds the keys and values of `ids`, computed causally on the base
+weights; blocks are drafted behind it without being kept, and checked or written causally. The logit shift is
+undone here: row j of a block is the last known token or a slot before slot j, and what it predicts is slot j.
+
+This module knows nothing about policies, ends of middles or text.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mercury_kernels import linear, unmask
+from mercury_model.policy import Proposals
+from mercury_model.tokens import Tokens
+from mercury_model.transformer import Rows, Transformer
+
+PREFILL_ROWS = 256
+"""Tokens per prefill pass: long enough for the matrix kernels, short enough to cancel between passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a token is chosen from its distribution; temperature 0 takes the most probable.
+
+    first: if not empty, the only ids the first row may take (token healing).
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int = 0
+    first: tuple[int, ...] = ()
+
+
+class Session:
+    """One document's cache. ids: the tokens whose keys and values are in it."""
+
+    def __init__(self, transformer: Transformer) -> None:
+        self._transformer = transformer
+        self.cache = transformer.new_cache()
+        self.ids: list[int] = []
+        self._checked: list[int] = []
+
+    def prefill(self, ids: Sequence[int]) -> Iterator[int]:
+        """Make the cache hold exactly `ids`, reusing the common beginning; yields tokens run, pass by pass."""
+        common = 0
+        for have, want in zip(self.ids, ids, strict=False):
+            if have != want:
+                break
+            common += 1
+        del self.ids[common:]
+        while len(self.ids) < len(ids):
+            part = ids[len(self.ids) : len(self.ids) + PREFILL_ROWS]
+            self._run(part, bidirectional=False, adapted=False)
+            self.ids.extend(part)
+            yield len(part)
+
+    def draft(self, last: int, slots: Sequence[int], choice: Choice) -> Proposals:
+        """One bidirectional pass of the adapted model over [last known token, slots]: a proposal per slot.
+
+        Nothing is kept in the cache. The proposal for a slot that is shown has seen that slot's own token.
+        """
+        hidden = self._run([last, *slots], bidirectional=True, adapted=True)
+        return self._propose(hidden[: len(slots)], choice)
+
+    def check(self, ids: Sequence[int], choice: Choice) -> Proposals:
+        """One causal pass of the base over `ids`: what the model itself would write after each of them.
+
+        Keys and values lie behind the cache's end; keep(n) adopts the first n rows.
+        """
+        hidden = self._run(ids, bidirectional=False, adapted=False)
+        self._checked = list(ids)
+        return self._propose(hidden, choice)
+
+    def _propose(self, hidden: Tensor, choice: Choice) -> Proposals:
+        vocabulary = self._transformer.weights.lm_head
+        found = unmask(
+            hidden,
+            vocabulary,
+            temperature=choice.temperature,
+            top_p=choice.top_p,
+            top_k=choice.top_k,
+            seed=choice.seed,
+        )
+        proposals = Proposals(
+            found.token.tolist(), found.confidence.tolist(), found.entropy.tolist(), found.margin.tolist()
+        )
+        if choice.first and len(hidden):
+            # a constraint on one row: its logits alone are small, so they are taken whole
+            logits = torch.cat([linear(hidden[:1], tile) for tile in vocabulary], -1)[0].float()
+            allowed = torch.tensor(choice.first, device=logits.device)
+            p = logits.softmax(-1)[allowed]
+            best = int(p.argmax())
+            proposals.token[0], proposals.confidence[0] = choice.first[best], float(p[best])
+        return proposals
+
+    def keep(self, n: int) -> None:
+        self.ids.extend(self._checked[:n])
+
+    def _run(self, ids: Sequence[int], *, bidirectional: bool, adapted: bool) -> Tensor:
+        tensor = torch.tensor(ids, dtype=torch.int64, device=self._transformer.device)
+        rows = Rows(tensor, self.cache, len(self.ids), bidirectional, adapted)
+        return self._transformer.forward([rows])[0]
+
+
+class BlockDenoiser:
+    """Transformer, tokens and the documents' sessions, least recently used ones dropped above `cache_bytes`."""
+
+    def __init__(self, transformer: Transformer, tokens: Tokens, *, mask_id: int, block_size: int) -> None:
+        self.transformer = transformer
+        self.tokens = tokens
+        self.mask_id = mask_id
+        self.block_size = block_size
+        self.cache_bytes = 256 << 20
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+    def session(self, document: str) -> Session:
+        """The document's session; a nameless one is new each time."""
+        if not document:
+            return Session(self.transformer)
+        session = self._sessions.pop(document, None) or Session(self.transformer)
+        self._sessions[document] = session
+        while len(self._sessions) > 1 and self.held_bytes > self.cache_bytes:
+            self._sessions.popitem(last=False)
+        return session
+
+    @property
+    def held_bytes(self) -> int:
+        return sum(session.cache.n_bytes for session in self._sessions.values())

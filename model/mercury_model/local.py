@@ -1,0 +1,107 @@
+"""A model on this machine: weights, tokens and device put together into an Infiller.
+
+This module knows nothing about how drafts are made nor about who reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import torch
+
+from mercury_model.adapter import MASK_ID, load_adapter
+from mercury_model.checkpoint import read_checkpoint
+from mercury_model.convert import Dtype
+from mercury_model.denoiser import BlockDenoiser
+from mercury_model.draft import Draft, ModelInfo, Request
+from mercury_model.errors import RequestError
+from mercury_model.infill import infill
+from mercury_model.store import ensure
+from mercury_model.tokens import Tokens
+from mercury_model.transformer import Rows, Transformer
+
+ADAPTER = Path(__file__).with_name("adapter.safetensors")
+PREFILL_SECONDS = 1.0
+"""The context is as long as the device can prefill in this time, within CONTEXT_TOKENS."""
+CONTEXT_TOKENS = (384, 8192)
+BLOCK_SIZE = 8
+
+
+class LocalInfiller:
+    """The embedded model, ready to infill. One request at a time: iterate it to its end or drop it."""
+
+    def __init__(self, denoiser: BlockDenoiser, info: ModelInfo) -> None:
+        self.denoiser = denoiser
+        self.info = info
+
+    def __call__(self, request: Request, /) -> Iterator[Draft]:
+        return infill(self.denoiser, request)
+
+    def count_tokens(self, text: str, /) -> int:
+        return self.denoiser.tokens.count(text)
+
+
+def load_local(
+    name: str, *, report: Callable[[str, float], None] | None, device: str, dtype: str, adapter: Path | None
+) -> LocalInfiller:
+    """See mercury_model.load."""
+    where = pick_device(device)
+    kind = ("bf16" if where.type == "cuda" else "int8") if dtype == "auto" else dtype
+    if kind not in ("int8", "bf16", "float32"):
+        raise RequestError(f"unknown dtype {dtype!r}: choose int8, bf16 or float32")
+    paths = ensure(name, cast("Dtype", kind), report)
+    if where.type == "cpu":
+        torch.set_num_threads(n_cores())
+    config, weights = read_checkpoint(paths.weights, where, report)
+    path = adapter or ADAPTER
+    patch = load_adapter(path, config.n_layers, config.hidden, weights.norm.dtype, where)
+    transformer = Transformer(config, weights, patch)
+    denoiser = BlockDenoiser(transformer, Tokens(paths.tokenizer), mask_id=MASK_ID, block_size=BLOCK_SIZE)
+    info = ModelInfo(
+        name=name,
+        device=str(where),
+        kind="block",
+        memory_bytes=paths.weights.stat().st_size,
+        context_tokens=_affordable_context(transformer),
+        adapter=patch.name,
+    )
+    return LocalInfiller(denoiser, info)
+
+
+def pick_device(device: str) -> torch.device:
+    """RequestError if the device is not there."""
+    if device == "auto":
+        return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+    try:
+        where = torch.device(device)
+        if where.type == "cuda" and not torch.cuda.is_available():
+            raise RequestError(f"device {device!r} is not available: set it to auto or cpu")
+        torch.empty(0, device=where)
+    except (RuntimeError, AssertionError):
+        raise RequestError(f"unknown device {device!r}: set it to auto, cpu or cuda") from None
+    return where
+
+
+def n_cores() -> int:
+    """Cores this process may use; hyperthreads do not help matrix products."""
+    import psutil
+
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
+
+
+def _affordable_context(transformer: Transformer) -> int:
+    """Tokens that can be prefilled in about PREFILL_SECONDS, measured on one pass after a warm-up."""
+    ids = torch.zeros(128, dtype=torch.int64, device=transformer.device)
+    cache = transformer.new_cache()
+    seconds = float("inf")
+    for _ in range(2):
+        start = time.perf_counter()
+        transformer.forward([Rows(ids, cache, 0)])[0].sum().item()
+        seconds = min(seconds, time.perf_counter() - start)
+    least, most = CONTEXT_TOKENS
+    return max(least, min(most, transformer.config.context_length // 2, int(PREFILL_SECONDS * len(ids) / seconds)))

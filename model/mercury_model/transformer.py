@@ -1,0 +1,221 @@
+"""One transformer with flags for every checkpoint family; one pass over any number of sequences.
+
+A pass takes Rows: for each sequence the tokens to run, where they stand, what they may see and whether the mask
+adapter acts on them. Linear layers run once over the rows of all sequences; attention runs per sequence. Since a
+row's arithmetic does not depend on its neighbours (mercury_kernels), a batched pass gives each sequence exactly
+what it would get alone.
+
+This module knows nothing about masks, prompts, policies or files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mercury_kernels import (
+    CACHE_STEP,
+    Weight,
+    attention_bias,
+    block_attention,
+    linear,
+    rms_norm,
+    rope,
+    rope_table,
+    swiglu,
+)
+from mercury_model.adapter import Adapter, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Sizes of a checkpoint. Counts are numbers of units, `hidden` and `intermediate` are widths."""
+
+    n_layers: int
+    hidden: int
+    intermediate: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    vocab: int
+    rope_theta: float
+    rms_eps: float
+    context_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Weights of one layer; q, k, v stand above one another in qkv, gate above up in gate_up."""
+
+    attn_norm: Tensor
+    qkv: Weight
+    o: Weight
+    mlp_norm: Tensor
+    gate_up: Weight
+    down: Weight
+    q_norm: Tensor | None = None
+    k_norm: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """embed [V, H]; lm_head: tiles of the output matrix in order."""
+
+    embed: Tensor
+    layers: tuple[Layer, ...]
+    norm: Tensor
+    lm_head: tuple[Weight, ...]
+
+
+class KVCache:
+    """Keys and values of one sequence: [n_layers, n_kv_heads, capacity, head_dim], rows 0..length-1 in use.
+
+    Rows behind the length may hold a draft's keys and values; they are finite, so they can be read masked.
+    """
+
+    def __init__(self, config: Config, dtype: torch.dtype, device: torch.device) -> None:
+        self.length = 0
+        shape = (config.n_layers, config.n_kv_heads, 0, config.head_dim)
+        self.keys = torch.zeros(shape, dtype=dtype, device=device)
+        self.values = torch.zeros(shape, dtype=dtype, device=device)
+
+    @property
+    def n_bytes(self) -> int:
+        return 2 * self.keys.numel() * self.keys.element_size()
+
+    def reserve(self, length: int) -> None:
+        """Make room for `length` rows; grows in steps of CACHE_STEP, keeps what is there."""
+        have = self.keys.shape[2]
+        if length <= have:
+            return
+        capacity = -(-length // CACHE_STEP) * CACHE_STEP
+        for name in ("keys", "values"):
+            old: Tensor = getattr(self, name)
+            new = old.new_zeros((*old.shape[:2], capacity, old.shape[3]))
+            new[:, :, :have] = old
+            setattr(self, name, new)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One sequence's share of a pass.
+
+    ids [r] i64; the first stands at position `start`, which is also its row in the cache.
+    bidirectional: each row sees all rows of this share (and the cache before it); otherwise causal.
+    adapted: the mask adapter acts on these rows.
+    """
+
+    ids: Tensor
+    cache: KVCache
+    start: int
+    bidirectional: bool = False
+    adapted: bool = False
+
+
+class Transformer:
+    """Weights in, hidden states out. device and dtype are those of the weights."""
+
+    def __init__(self, config: Config, weights: Weights, adapter: Adapter | None = None) -> None:
+        self.config = config
+        self.weights = weights
+        self.adapter = adapter
+        self.device = weights.norm.device
+        self.dtype = weights.norm.dtype
+        self._rope = rope_table(4096, config.head_dim, config.rope_theta, self.device)
+
+    def new_cache(self) -> KVCache:
+        return KVCache(self.config, self.dtype, self.device)
+
+    @torch.inference_mode()
+    def forward(self, batch: Sequence[Rows]) -> list[Tensor]:
+        """Final normed hidden states [r, H] of each share, in order.
+
+        Keys and values are written into the caches at start..start+r-1; lengths stay as they are: the caller
+        says which rows are kept. Adapted shares must stand together.
+        """
+        config, weights = self.config, self.weights
+        n_groups = config.n_heads // config.n_kv_heads
+        counts = [share.ids.shape[0] for share in batch]
+        ends = [share.start + n for share, n in zip(batch, counts, strict=True)]
+        adapted = _adapted_rows(batch, counts) if self.adapter is not None else None
+        positions = torch.cat([torch.arange(s.start, e) for s, e in zip(batch, ends, strict=True)])
+        biases: list[Tensor] = []
+        for share, end in zip(batch, ends, strict=True):
+            visible = torch.full_like(share.ids, end) if share.bidirectional else _causal(share.start, end, self.device)
+            bias = attention_bias(visible, n_groups)
+            share.cache.reserve(bias.shape[1])
+            biases.append(bias)
+        table = self._positions(max(ends))[positions.to(self.device)]
+        x = self._embed(batch, adapted)
+        for index, layer in enumerate(weights.layers):
+            patch = self.adapter.layers[index] if self.adapter is not None and adapted is not None else None
+            h = rms_norm(x, layer.attn_norm, config.rms_eps)
+            qkv = _linear(h, layer.qkv, patch and patch.qkv, adapted)
+            heads = qkv.view(x.shape[0], -1, config.head_dim)
+            n_qk = config.n_heads + config.n_kv_heads
+            qk, v = heads[:, :n_qk], heads[:, n_qk:]
+            if layer.q_norm is not None and layer.k_norm is not None:
+                qk = torch.cat(
+                    (
+                        rms_norm(qk[:, : config.n_heads], layer.q_norm, config.rms_eps),
+                        rms_norm(qk[:, config.n_heads :], layer.k_norm, config.rms_eps),
+                    ),
+                    1,
+                )
+            qk = rope(qk, table)
+            mixed = self._attend(index, batch, counts, qk, v, biases)
+            x = x + _linear(mixed, layer.o, patch and patch.o, adapted)
+            h = rms_norm(x, layer.mlp_norm, config.rms_eps)
+            gated = swiglu(_linear(h, layer.gate_up, patch and patch.gate_up, adapted))
+            x = x + _linear(gated, layer.down, patch and patch.down, adapted)
+        return list(rms_norm(x, weights.norm, config.rms_eps).split(counts))
+
+    def _attend(
+        self, index: int, batch: Sequence[Rows], counts: list[int], qk: Tensor, v: Tensor, biases: list[Tensor]
+    ) -> Tensor:
+        n_heads = self.config.n_heads
+        mixed: list[Tensor] = []
+        row = 0
+        for share, n, bias in zip(batch, counts, biases, strict=True):
+            keys, values = share.cache.keys[index], share.cache.values[index]
+            keys[:, share.start : share.start + n] = qk[row : row + n, n_heads:].transpose(0, 1)
+            values[:, share.start : share.start + n] = v[row : row + n].transpose(0, 1)
+            mixed.append(block_attention(qk[row : row + n, :n_heads], keys, values, bias))
+            row += n
+        return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
+    def _embed(self, batch: Sequence[Rows], adapted: slice | None) -> Tensor:
+        ids = torch.cat([share.ids for share in batch])
+        x = self.weights.embed[ids].to(self.dtype)
+        if self.adapter is not None and adapted is not None:
+            mine = ids[adapted] == self.adapter.mask_id
+            x[adapted] = torch.where(mine[:, None], self.adapter.mask_embedding.to(self.dtype), x[adapted])
+        return x
+
+    def _positions(self, n: int) -> Tensor:
+        if n > self._rope.shape[0]:
+            self._rope = rope_table(2 * n, self.config.head_dim, self.config.rope_theta, self.device)
+        return self._rope
+
+
+def _causal(start: int, end: int, device: torch.device) -> Tensor:
+    return torch.arange(start + 1, end + 1, device=device)
+
+
+def _adapted_rows(batch: Sequence[Rows], counts: list[int]) -> slice | None:
+    starts = [sum(counts[:i]) for i in range(len(counts))]
+    mine = [i for i, share in enumerate(batch) if share.adapted]
+    if not mine:
+        return None
+    assert mine == list(range(mine[0], mine[-1] + 1)), "adapted shares must stand together"
+    return slice(starts[mine[0]], starts[mine[-1]] + counts[mine[-1]])
+
+
+def _linear(x: Tensor, weight: Weight, site: Site | None, adapted: slice | None) -> Tensor:
+    y = linear(x, weight)
+    if site is not None and adapted is not None:
+        site.add_to(y[adapted], x[adapted])
+    return y
