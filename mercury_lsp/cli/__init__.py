@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from mercury_lsp import __version__
-from mercury_lsp.errors import MercuryError
+from mercury_lsp.errors import MercuryError, UsageError
 from mercury_model.errors import ModelError, RequestError
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -35,7 +35,8 @@ Without a command it serves the language server protocol on stdin and stdout.
 commands:
 {commands}
 
-mercury-lsp COMMAND --help says more about each; mercury-lsp --version prints the version.
+mercury-lsp COMMAND --help says more about each.
+mercury-lsp --version prints the version.
 """
 
 
@@ -52,32 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without these characters must not stop the work
             stream.reconfigure(errors="backslashreplace")
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    name, *rest = arguments or ["serve", "--stdio"]
-    if name in ("-h", "--help", "help"):
-        width = max(map(len, COMMANDS)) + 2
-        lines = [f"  {command:<{width}}{text}" for command, (_, text) in COMMANDS.items()]
-        print(USAGE.format(commands="\n".join(lines)), end="")
-        return 0
-    if name in ("-V", "--version"):
-        print(f"mercury-lsp {__version__}")
-        return 0
-    if name.startswith("-"):  # editors start servers with a bare --stdio
-        name, rest = "serve", arguments
-    if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f"; did you mean {near[0]}?" if near else f": the commands are {', '.join(COMMANDS)}"
-        return complain(f"unknown command {name!r}{hint}", 2)
-    return run_command(name, rest)
-
-
-def run_command(name: str, arguments: Sequence[str]) -> int:
-    module = importlib.import_module(COMMANDS[name][0])
-    parser = Parser(prog=f"mercury-lsp {name}", description=module.__doc__, allow_abbrev=False)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    module.add_arguments(parser)
     try:
-        status: int = module.run(parser.parse_args(arguments))
+        status = dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return status
     except SystemExit as end:  # argparse: --help or bad arguments
@@ -92,6 +69,29 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
         # the reader (head, less) has seen enough; nothing may be flushed into the closed pipe at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return complain("the output was closed before all of it was written", 1)
+
+
+def dispatch(arguments: list[str]) -> int:
+    name, *rest = arguments or ["serve", "--stdio"]
+    if name in ("-h", "--help", "help"):
+        width = max(map(len, COMMANDS)) + 2
+        lines = [f"  {command:<{width}}{text}" for command, (_, text) in COMMANDS.items()]
+        print(USAGE.format(commands="\n".join(lines)), end="")
+        return 0
+    if name in ("-V", "--version"):
+        print(f"mercury-lsp {__version__}")
+        return 0
+    if name.startswith("-"):  # editors start servers with a bare --stdio
+        name, rest = "serve", arguments
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else f": the commands are {', '.join(COMMANDS)}"
+        raise UsageError(f"unknown command {name!r}{hint}")
+    module = importlib.import_module(COMMANDS[name][0])
+    parser = Parser(prog=f"mercury-lsp {name}", description=module.__doc__, allow_abbrev=False)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    module.add_arguments(parser)
+    return module.run(parser.parse_args(rest))
 
 
 def complain(message: object, status: int) -> int:

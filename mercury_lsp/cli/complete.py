@@ -85,7 +85,7 @@ def read_document(path: Path) -> Document:
 
 def offset_at(document: Document, at: str, path: Path) -> int:
     """LINE:COL, both from 1, as an offset. Raises UsageError for a place that is not in the file."""
-    if not (match := re.fullmatch(r"(\d{1,9}):(\d{1,9})", at)):
+    if not (match := re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", at)):
         raise UsageError(f"--at takes LINE:COL, for example 12:5, not {at!r}")
     line, column = int(match[1]), int(match[2])
     if not 1 <= line <= document.n_lines:

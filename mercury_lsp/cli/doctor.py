@@ -197,7 +197,9 @@ def memory() -> Finding:
         return Finding("memory", "wrong", f"the model was not loaded within {MEASURE_SECONDS} s")
     if child.returncode != 0:
         last = (child.stderr.strip().splitlines() or [f"exit status {child.returncode}"])[-1]
-        return Finding("memory", "wrong", f"the model cannot be loaded: {last}", "mercury-lsp model verify")
+        # a line of ours says itself what to do
+        remedy = "" if last.startswith("mercury-lsp: ") else "mercury-lsp doctor --measure prints the whole error"
+        return Finding("memory", "wrong", f"the model cannot be loaded: {last.removeprefix('mercury-lsp: ')}", remedy)
     figures: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
     rss = int(figures["rss"])
     value = f"{megabytes(rss)} resident with {figures['model']} on {figures['device']}, loaded in {figures['load']} s"
