@@ -180,4 +180,7 @@ async def editing(
         yield Editor(connection, result)
         await asyncio.wait_for(connection.shutdown_session(), SECONDS)
     finally:
+        server = connection._server  # only a test that failed leaves one running
+        if server is not None and server.returncode is None:
+            server.kill()
         await connection.stop()
