@@ -52,6 +52,7 @@ class Package:
     """One row of the manifest. registry: pypi, npm, debian or interpreter (the standard library in use).
 
     languages: only files of these are taken. heldout: every file goes to the held-out split.
+    older: the release before, where edits are learned from the two (edits.py).
     """
 
     name: str
@@ -60,6 +61,7 @@ class Package:
     licence: str
     languages: tuple[str, ...]
     heldout: bool = False
+    older: str = ""
 
     @property
     def key(self) -> str:
