@@ -84,7 +84,6 @@ def _script(name: str, loader: str, ids: tuple[str, ...], suffixes: tuple[str, .
         class_nodes=frozenset({"class_declaration", "class"} | (set() if name == "javascript" else interface)),
         block_nodes=frozenset({"statement_block", "class_body", "switch_body", "object"}),
         import_nodes=frozenset({"import_statement"}),
-        openers=("{", "=>"),
         holes=("// TODO", "/* TODO"),
         width=2,
     )
@@ -128,7 +127,6 @@ GRAMMARS: dict[str, Grammar] = {
             class_nodes=frozenset({"struct_item", "enum_item", "impl_item", "trait_item"}),
             block_nodes=frozenset({"block", "declaration_list", "match_block", "field_declaration_list"}),
             import_nodes=frozenset({"use_declaration"}),
-            openers=("{", "=>"),
             holes=("todo!()", "unimplemented!()", "// TODO"),
         ),
         Grammar(
@@ -156,7 +154,6 @@ GRAMMARS: dict[str, Grammar] = {
             class_nodes=frozenset({"class_declaration", "interface_declaration", "enum_declaration"}),
             block_nodes=frozenset({"block", "class_body", "interface_body", "switch_block"}),
             import_nodes=frozenset({"import_declaration"}),
-            openers=("{", "->"),
             holes=("throw new UnsupportedOperationException()", "// TODO"),
         ),
         Grammar(

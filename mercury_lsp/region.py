@@ -85,6 +85,7 @@ def completion_region(
     | inside a word       |                                              | None  |
     | other code          |                                              | rest  |
     | nothing or closers  | a line that has just opened a block          | block |
+    |                     | a docstring that ends here                   | block |
     |                     | white space, inside `(`, `[`, data or string | line  |
     |                     | white space anywhere else                    | block |
     |                     | anything else                                | line  |
@@ -139,11 +140,21 @@ def _word(char: str) -> bool:
     return bool(char) and (char.isalnum() or char == "_")
 
 
+def _after_docstring(document: Document, cursor: int, head: str) -> bool:
+    """Whether a docstring ends at the cursor: a string that is a statement of its own."""
+    if not syntax.ends_docstring(head, document.language):
+        return False
+    end = cursor - len(head) + len(head.rstrip()) - 3
+    start = document.text.rfind(document.text[end : end + 3], 0, end)
+    line = document.line_span(document.line_of(max(start, 0)))
+    return start >= 0 and document.text[line.start : start].strip() in ("", "r", "R")
+
+
 def _kind(document: Document, cursor: int, head: str) -> Kind:
     language = document.language
     if head.strip():
-        code = syntax.opens_block(head, language) and syntax.scope_at(document, cursor) == "code"
-        return "block" if code else "line"
+        opens = syntax.opens_block(head, language) or _after_docstring(document, cursor, head)
+        return "block" if opens and syntax.scope_at(document, cursor) == "code" else "line"
     start = syntax.window(document, cursor).start
     outer = scan_before(model_text(document.text[start:cursor]), language)
     data = (")", "]") if "{" in grammar_of(language).openers else (")", "]", "}")

@@ -18,7 +18,7 @@ from tree_sitter import Language, Node, Parser, Point, Tree
 from mercury_lsp.languages import GRAMMARS, Grammar, grammar_of, language_of
 from mercury_lsp.lexical import scan_before
 from mercury_lsp.text import Document, Span, indent_of, utf8
-from mercury_lsp.units import complete_unit, opens_block, repeat_start
+from mercury_lsp.units import complete_unit, ends_docstring, opens_block, repeat_start
 
 __all__ = [
     "GRAMMARS",
@@ -27,6 +27,7 @@ __all__ = [
     "Replacement",
     "SyntaxProblem",
     "complete_unit",
+    "ends_docstring",
     "errors",
     "grammar_of",
     "language_of",

@@ -29,6 +29,11 @@ def opens_block(line: str, language: str) -> bool:
     )
 
 
+def ends_docstring(line: str, language: str) -> bool:
+    """Whether a line ends with what closes a docstring, so that code goes on below it."""
+    return grammar_of(language).colon and line.rstrip().endswith(('"""', "'''"))
+
+
 _COMPOUND = frozenset(
     ("if", "elif", "else", "for", "while", "try", "except", "finally", "with", "def", "class", "match", "case", ")")
 )
@@ -111,7 +116,7 @@ def block_floor(before: str, language: str) -> tuple[int, int, bool]:
     """
     lines = before.split("\n")
     head = lines[-1]
-    if head.strip():
+    if head.strip() and not ends_docstring(head, language):
         return indent_of(head), indent_of(head) + 1, True
     own = indent_of(head)
     opened = False

@@ -1,14 +1,16 @@
 """Which region the cursor makes, and the windows that the model is shown."""
 
+import json
 from itertools import pairwise
 
 import pytest
 
 from mercury_lsp.edit import completion_edit
 from mercury_lsp.region import Budget, EditRegion, completion_region, request_for
+from mercury_lsp.syntax import scope_at
 from mercury_lsp.text import Document, Span
 from tests.fakes import FakeInfiller
-from tests.lsp.cases import MARK, count_words
+from tests.lsp.cases import DATA, MARK, count_words
 
 BUDGET = Budget(200, 60)
 
@@ -40,6 +42,12 @@ def region_at(text: str, language: str = "python", budget: Budget = BUDGET) -> E
         ("python", "def f():\n    # add them ‸\n", "line", ""),
         ("python", 'def f():\n    """Add."""\n    ‸\n', "block", ""),
         ("python", 'def f():\n    """Add\n    ‸\n    """\n', "line", ""),
+        ("python", 'def f():\n    """Add."""‸\n', "block", ""),
+        ("python", 'def f():\n    """Add\n    them."""‸\n', "block", ""),
+        ("python", 'x = """Add"""‸\n', "line", ""),
+        ("python", 'return """Add."""‸\n', "line", ""),
+        ("python", 'f("""a\n""" + """b"""‸)\n', "line", ")"),
+        ("rust", "match x {\n    1 => ‸,\n}\n", "line", ","),
         ("python", "x = [\n    1,\n    ‸\n]\n", "line", ""),
         ("python", "x = {\n    ‸\n}\n", "line", ""),
         ("python", "# note:‸\n", "line", ""),
@@ -57,6 +65,20 @@ def test_A1_A3_kind_and_span(language: str, text: str, kind: str, replaced: str)
     region = region_at(text, language)
     assert (region.kind, region.replaced) == (kind, replaced)
     assert region.span.start == region.cursor
+
+
+@pytest.mark.parametrize("language", ["python", "javascript", "rust"])
+def test_every_ordinary_place_of_the_source_files_can_be_completed(language: str) -> None:
+    places = json.loads((DATA / language / "positions.json").read_text(encoding="utf-8"))
+    assert {path.name for path in (DATA / language).iterdir() if path.suffix not in (".case", ".json")} == set(places)
+    for name, place in places.items():
+        document = Document(name, 1, language, (DATA / language / name).read_text(encoding="utf-8"))
+        line = document.line_span(place["line"] - 1)
+        cursor = line.start + place["column"] - 1
+        assert cursor <= line.end, name
+        region = completion_region(document, cursor, BUDGET, count_words)
+        assert region is not None, name
+        assert scope_at(document, cursor) == "code", name
 
 
 @pytest.mark.parametrize("text", ["fo‸o", "x = ba‸r + 1", "漢‸字", "x_‸y", "1‸2"])
