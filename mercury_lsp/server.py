@@ -3,6 +3,7 @@
 Importing this module loads neither torch nor a model. It knows nothing about what the features do.
 """
 
+import asyncio
 import contextlib
 import inspect
 import logging
@@ -64,6 +65,13 @@ class MercuryServer(LanguageServer):
             max_workers=2,  # they only read stdin
         )
         self.session = Session(self, load)
+        self.watch_editor = False
+
+    def shutdown(self) -> None:
+        """Also closes a TCP connection: from Python 3.12 on, pygls would wait for it for ever."""
+        if isinstance(self.protocol.writer, asyncio.StreamWriter):
+            self.protocol.writer.close()
+        super().shutdown()
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Into the log, as pygls' own would pop a message up for every failed notification."""
@@ -80,7 +88,7 @@ def build_server(load: Loader = load_infiller, version: str = "") -> MercuryServ
         for feature in FEATURES:
             if feature.wanted(params.capabilities):
                 register(server, feature, params.capabilities)
-        if params.process_id is not None:
+        if server.watch_editor and params.process_id is not None:
             exit_with(params.process_id)
 
     server.feature(types.INITIALIZE)(on_initialize)
@@ -131,6 +139,7 @@ def serve_stdio(server: MercuryServer) -> int:
     neither, can get between two messages, and no child process eats one.
     """
     stdin, stdout = _take_stdio()
+    server.watch_editor = True  # over TCP the number may mean a process of another machine
     server.start_io(stdin, stdout)
     return _leave(server)
 

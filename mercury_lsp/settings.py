@@ -142,7 +142,8 @@ def _leaf(option: "dataclasses.Field[Any]", hint: Any, value: object) -> Any:
         raise TypeError
     result = _CONVERTER.structure(value, hint)
     low, high = option.metadata["low"], option.metadata["high"]
-    if result is not None and ((low is not None and result < low) or (high is not None and result > high)):
+    # "not >=" refuses nan as well
+    if result is not None and ((low is not None and not result >= low) or (high is not None and not result <= high)):
         raise ValueError
     return result
 

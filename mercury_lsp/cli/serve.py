@@ -1,6 +1,7 @@
 """`mercury-lsp serve`: the language server over stdio or TCP."""
 
 import argparse
+import gc
 import logging
 import sys
 from pathlib import Path
@@ -20,8 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serves one client; returns 0 if it said goodbye before it left."""
     configure_logging(args.log_level, args.log_file)
+    # collecting garbage among the thousands of classes of lsprotocol makes the start a tenth slower
+    gc.disable()
     from mercury_lsp import server  # late: `mercury-lsp --help` needs none of it
 
+    gc.freeze()
+    gc.enable()
     if args.tcp is None:
         return server.serve_stdio(server.build_server())
     host, port = _address(args.tcp)
@@ -45,8 +50,13 @@ def configure_logging(level: str, file: Path | None = None) -> None:
 
 
 def withhold_text(record: logging.LogRecord) -> bool:
-    """Takes parameters of messages and texts of exceptions out of pygls' records: they hold the user's code."""
+    """Takes parameters of messages and texts of exceptions out of pygls' records: they hold the user's code.
+
+    Cancelling what has just been answered is every editor's habit, and not worth a line each time.
+    """
     if record.name.startswith("pygls"):
+        if str(record.msg).startswith("Cancel notification for unknown"):
+            return False
         if isinstance(record.args, tuple):
             record.args = tuple(_harmless(argument) for argument in record.args)
         if record.exc_info and record.exc_info[0] is not None:

@@ -4,6 +4,7 @@ A Session is made with the server and filled in by `initialize`. It knows nothin
 """
 
 import asyncio
+import contextlib
 import logging
 import re
 import time
@@ -158,8 +159,9 @@ class Session:
             self.server.protocol.notify(STATUS_METHOD, as_wire(status))
 
     def _engine_changed(self, status: Status) -> None:
-        if self.loop is not None and not self.loop.is_closed():  # in the engine's thread
-            self.loop.call_soon_threadsafe(self._show_engine, status)
+        if self.loop is not None:  # in the engine's thread
+            with contextlib.suppress(RuntimeError):  # the loop may end at any time
+                self.loop.call_soon_threadsafe(self._show_engine, status)
 
     def _show_engine(self, status: Status) -> None:
         if status.state == "problem":

@@ -17,10 +17,12 @@ _LINE_END = re.compile(r"\r\n|\r")
 _WORD = re.compile(r"\w+\Z")
 
 
+_VSCODE = re.compile(r"visual studio code|vscod|\bcode\b|cursor|windsurf|positron|theia", re.IGNORECASE)
+
+
 def is_vscode(client_name: str) -> bool:
-    """VS Code, its builds under other names, and editors that say they are one of them."""
-    name = client_name.casefold()
-    return "visual studio code" in name or "vscod" in name or re.search(r"\bcode\b", name) is not None
+    """VS Code, its builds under other names, and the editors made from it."""
+    return _VSCODE.search(client_name) is not None
 
 
 def inline_item(

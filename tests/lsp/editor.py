@@ -170,9 +170,7 @@ async def editing(
     **variables: str,
 ) -> AsyncIterator[Editor]:
     """An editor with a fresh server process; both leave in good order at the end."""
-    config = ClientServerConfig(
-        server_command=SERVER, client_factory=make_client, server_env=server_env(**variables)
-    )
+    config = ClientServerConfig(server_command=SERVER, client_factory=make_client, server_env=server_env(**variables))
     connection = await config.start()
     assert isinstance(connection, LanguageClient)
     try:

@@ -206,9 +206,7 @@ def test_J3_an_error_of_the_model_is_a_status_and_the_next_request_runs(engines:
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory. Tried to allocate")])
-def test_out_of_memory_names_a_remedy_and_drops_the_model(
-    engines: Callable[..., Engine], error: Exception
-) -> None:
+def test_out_of_memory_names_a_remedy_and_drops_the_model(engines: Callable[..., Engine], error: Exception) -> None:
     loads: list[int] = []
 
     def load(_: Report) -> Infiller:

@@ -112,9 +112,7 @@ async def test_O4_opening_twice_replaces_and_closing_what_is_not_open_is_nothing
         editor.open("new = ‸\n")
         assert await editor.ask()
         assert (await editor.test("counters")).prefixes == ["new = "]
-        editor.client.text_document_did_close(
-            types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri=URI))
-        )
+        editor.client.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri=URI)))
         assert await editor.ask() == []
         assert editor.messages == []
 
