@@ -76,7 +76,8 @@ def unmask(
             parts.append(_propose(logits, row, temperature, top_p, top_k, seed))
         return _stack(parts)
     rows = torch.arange(hidden.shape[0], device=hidden.device)
-    peak = hidden.new_full(rows.shape, float("-inf"), dtype=torch.float32)
+    # finite, so that a tile of which everything is banned does not make inf - inf
+    peak = hidden.new_full(rows.shape, -1e30, dtype=torch.float32)
     second, score, chosen = peak.clone(), peak.clone(), peak.clone()
     token = torch.zeros_like(rows)
     total = torch.zeros_like(peak)
@@ -96,7 +97,7 @@ def unmask(
         probability = shifted.exp()
         keep = (peak - new_peak).exp()
         # the entropy needs sum(p * logit): carried relative to the running peak
-        weighted = (weighted + total * (peak - new_peak).nan_to_num_(nan=0.0, neginf=0.0)) * keep
+        weighted = (weighted + total * (peak - new_peak)) * keep
         weighted += (probability * shifted.nan_to_num_(neginf=0.0)).sum(-1)
         total = total * keep + probability.sum(-1)
         peak = new_peak
