@@ -7,7 +7,7 @@ noise schedules or losses.
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -19,11 +19,11 @@ from mercury_lsp.syntax import GRAMMARS, Parsed, parse
 Kind = Literal["line", "lines", "block", "statement", "expression", "argument", "random"]
 
 WEIGHTS: dict[Kind, float] = {
-    "line": 0.30,
-    "lines": 0.15,
-    "block": 0.15,
-    "statement": 0.15,
-    "expression": 0.10,
+    "line": 0.25,
+    "lines": 0.20,
+    "block": 0.20,
+    "statement": 0.12,
+    "expression": 0.08,
     "argument": 0.05,
     "random": 0.10,
 }
@@ -43,13 +43,12 @@ MAX_CHARS = 600
 SUFFIX_SHARE = 1 / 3
 """Of the context's tokens, what the suffix may take while the prefix wants them too."""
 
-WINDOW = 768
+WINDOW = 640
 """Tokens on each side of an anchor that are decoded and parsed: more than a context and a middle can use."""
 
 TRIES = 20
 """Anchors tried for one example; a whole file of blank lines is the only thing known to need more than a few."""
 
-Encode = Callable[[str], list[int]]
 Span = tuple[int, int]
 
 
@@ -98,7 +97,9 @@ def middles(text: str, language: str, rng: random.Random, n: int, *, within: Spa
     others. A third of the nodes lose their beginning to the prefix, as if somebody were typing in them.
     """
     low, high = within or (0, len(text))
-    candidates = {kind: [s for s in spans if low <= s[0] < high] for kind, spans in _nodes(text, language).items()}
+    candidates = {
+        kind: [s for s in spans if low <= s[0] < high] for kind, spans in _nodes(text, language, (low, high)).items()
+    }
     lines = [span for span in _line_spans(text) if low <= span[0] < high and text[slice(*span)].strip()]
     kinds: list[Kind] = [k for k in WEIGHTS if candidates.get(k) or (k in ("line", "lines", "random") and lines)]
     found: list[Middle] = []
@@ -120,15 +121,18 @@ def middles(text: str, language: str, rng: random.Random, n: int, *, within: Spa
     return found
 
 
-def _nodes(text: str, language: str) -> dict[Kind, list[Span]]:
-    """Code point spans of the syntax nodes by kind; a block is what stands between its braces."""
+def _nodes(text: str, language: str, within: Span) -> dict[Kind, list[Span]]:
+    """Code point spans of the syntax nodes near `within` by kind; a block is what stands between its braces."""
     found: dict[Kind, list[Span]] = {"block": [], "statement": [], "expression": [], "argument": []}
     parsed = parse(text, language) if language in GRAMMARS else None
     if parsed is None:
         return found
+    low, high = parsed.byte(within[0]), parsed.byte(within[1])
     stack = [(parsed.tree.root_node, "")]
     while stack:
         node, parent = stack.pop()
+        if node.end_byte < low or node.start_byte >= high:
+            continue
         stack += [(child, node.type) for child in node.named_children]
         kind: Kind
         if BLOCK.search(node.type) or node.type in GRAMMARS[language].block_nodes:
@@ -168,9 +172,9 @@ def _rest_of_line(text: str, line: Span, rng: random.Random) -> Span:
 
 
 def _whole_lines(text: str, line: Span, rng: random.Random) -> Span:
-    """One to ten lines from `line` on, few more often than many; with or without indent and last line feed."""
+    """One to sixteen lines from `line` on, few more often than many; with or without indent and last line feed."""
     start, end = line
-    for _ in range(min(9, int(rng.expovariate(0.5)))):
+    for _ in range(min(15, int(rng.expovariate(0.3)))):
         following = text.find("\n", end + 1)
         end = following if following >= 0 else end
     if rng.random() < 0.5:
@@ -178,35 +182,26 @@ def _whole_lines(text: str, line: Span, rng: random.Random) -> Span:
     return (start, end + (end < len(text) and rng.random() < 0.5))
 
 
-def tail_window(text: str, n: int, encode: Encode) -> list[int]:
-    """Tokens of the longest end of `text` that starts at a line start and has at most n tokens, nearly.
+def tail_window(ids: Sequence[int], n: int, tokens: Vocabulary) -> list[int]:
+    """The longest end of `ids` that has at most n tokens and starts at a line start.
 
-    A last line that alone is longer is cut inside.
+    Tokens end where lines do, so the window is what its own text would be encoded to. Where the last n tokens
+    hold no line start, they are the window.
     """
-    ids = encode(text)
-    if len(ids) <= n:
-        return ids
-    per_token = len(text) / len(ids)
-    start = len(text) - int(n * per_token)
-    while (start := text.find("\n", max(0, start - 1)) + 1) and start < len(text):
-        if len(fitting := encode(text[start:])) <= n:
-            return fitting
-        start += max(1, int((len(fitting) - n) * per_token / 2))
-    return ids[len(ids) - n :]
+    for start in range(max(0, len(ids) - n), len(ids)):
+        if start == 0 or tokens.decode(ids[start - 1 : start]).endswith("\n"):
+            return list(ids[start:])
+    return list(ids[len(ids) - n :])
 
 
-def head_window(text: str, n: int, encode: Encode) -> list[int]:
-    """Tokens of the longest start of `text` that ends at a line's end and has at most n tokens, nearly."""
-    ids = encode(text)
+def head_window(ids: Sequence[int], n: int, tokens: Vocabulary) -> list[int]:
+    """The longest start of `ids` that has at most n tokens and ends at a line's end, as in tail_window."""
     if len(ids) <= n:
-        return ids
-    per_token = len(text) / len(ids)
-    end = int(n * per_token)
-    while (end := text.rfind("\n", 0, end) + 1) > 0:
-        if len(fitting := encode(text[:end])) <= n:
-            return fitting
-        end -= max(1, int((len(fitting) - n) * per_token / 2))
-    return ids[:n]
+        return list(ids)
+    for end in range(n, 0, -1):
+        if tokens.decode(ids[end - 1 : end]).endswith("\n"):
+            return list(ids[:end])
+    return list(ids[:n])
 
 
 def fim_sequence(
@@ -218,10 +213,10 @@ def fim_sequence(
     the three marks among them; what does not fit is cut off at line boundaries, far from the middle.
     """
     room = max_context - 3
-    after = head_window(suffix, room, tokens.encode)
-    before = tail_window(prefix, room - min(len(after), int(room * SUFFIX_SHARE)), tokens.encode)
-    if len(before) + len(after) > room:
-        after = head_window(suffix, room - len(before), tokens.encode)
+    prefix_ids, suffix_ids = tokens.encode(prefix), tokens.encode(suffix)
+    share = max(int(room * SUFFIX_SHARE), room - len(prefix_ids))
+    after = head_window(suffix_ids, min(room, share), tokens)
+    before = tail_window(prefix_ids, room - len(after), tokens)
     context = (tokens.fim_prefix, tokens.fim_suffix, *after, tokens.fim_middle, *before)
     return Example((*context, *tokens.encode(middle), tokens.end), len(context), kind, language)
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from mercury_model.convert import SPLIT
 from mercury_model.tokens import Tokens
 
 TRAIN = Path(__file__).parents[2] / "model" / "train"
@@ -173,7 +174,12 @@ def deb(path: Path, files: dict[str, str]) -> Path:
 def tokenizer_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A byte-level BPE with a few merges and the special tokens of the real one at the end."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(SPLIT), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=400, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
@@ -524,15 +530,17 @@ def test_middles_stand_where_they_were_asked_for() -> None:
 
 @pytest.mark.parametrize("budget", [1, 7, 30, 80, 10_000])
 def test_windows_keep_to_the_budget_and_to_line_boundaries(tokens: Tokens, budget: int) -> None:
-    tail, head = (cut(PYTHON, budget, tokens.encode) for cut in (tail_window, head_window))
-    assert max(len(tail), len(head)) <= budget
+    ids = tokens.encode(PYTHON)
+    tail, head = tail_window(ids, budget, tokens), head_window(ids, budget, tokens)
+    assert 0 < max(len(tail), len(head)) <= budget
     tail_text, head_text = tokens.decode(tail), tokens.decode(head)
     assert PYTHON.endswith(tail_text)
     assert PYTHON.startswith(head_text)
     if budget >= 30:
         assert PYTHON[: len(PYTHON) - len(tail_text)][-1:] in ("", "\n")
         assert head_text.endswith("\n")
-        assert min(len(tail), len(head)) >= min(budget // 3, len(tokens.encode(PYTHON)))
+        assert (tokens.encode(tail_text), tokens.encode(head_text)) == (tail, head)
+        assert min(len(tail), len(head)) >= min(budget // 3, len(ids))
 
 
 def layout(example: Example, tokens: Tokens) -> tuple[str, str, str]:
