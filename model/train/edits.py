@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from corpus import FOLDER, HERE, Package, fetch, read_manifest, read_package
+from corpus import FOLDER, HERE, Package, fetch, read_manifest, read_package, shuffled
 from sources import File, refusal
 
 MAX_LINES = 12
@@ -35,6 +35,10 @@ RADIUS = 8
 
 SILENT_SHARE = 0.25
 """Silent examples for each file's edits: somebody who edits is asked far more often than helped."""
+
+
+PER_PACKAGE = 300
+"""Examples of one package: a sweeping change (a renamed option, a new type comment) should not set the tone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +149,12 @@ def package_examples(package: Package, archives: Path, seed: int) -> Iterator[Ed
     if None in releases:
         return
     older, newer = (read_package(package, archive) for archive in releases if archive is not None)
-    for old, new in pairs(older, newer):
-        yield from edit_examples(old, new, random.Random(f"{seed} {package.key} {new.path}"))
+    found = [
+        example
+        for old, new in pairs(older, shuffled(newer))
+        for example in edit_examples(old, new, random.Random(f"{seed} {package.key} {new.path}"))
+    ]
+    yield from found[:PER_PACKAGE]
 
 
 def main() -> int:

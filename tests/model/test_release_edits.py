@@ -131,6 +131,9 @@ def test_the_script_writes_both_splits_and_passes_over_packages_without_an_older
     written = [json.loads(line) for line in (folder / "edits.jsonl").read_text().splitlines()]
     assert {(row["package"], row["split"]) for row in written} == {("walk", "train"), ("held", "heldout")}
     assert "train, edit: 2" in capsys.readouterr().out
+    monkeypatch.setattr(edits, "PER_PACKAGE", 1)
+    assert edits.main() == 0
+    assert len((folder / "edits.jsonl").read_text().splitlines()) == 2
 
 
 def test_a_bad_manifest_is_one_line_and_status_one(
