@@ -28,8 +28,8 @@ from mercury_model.errors import ModelError
 
 MARKS = {"ok": "ok", "note": "--", "wrong": "!!"}
 
-ROOM_NEEDED = 2_500_000_000
-"""Bytes of a fetch and a conversion: wheels and GGUF side by side, then GGUF and both formats."""
+ROOM_NEEDED = 1_900_000_000
+"""Bytes that a fetch and a conversion take at most: the GGUF and its 16-bit form side by side."""
 
 MEMORY_LIMIT = 1_600_000_000
 """Bytes that the server with the embedded model should stay below on a CPU."""

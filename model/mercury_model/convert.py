@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Literal, TypeVar
 
-import gguf
 import numpy as np
-from gguf.quants import dequantize
+from gguf import TokenType
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from mercury_model.errors import CheckpointError, FetchError
+from mercury_model.gguf_file import Gguf
 
 Dtype = Literal["int8", "bf16", "float32"]
 Report = Callable[[str, float], None]
@@ -175,27 +175,20 @@ def sha256(path: Path, report: Callable[[int], None] | None = None) -> str:
 
 
 class Source:
-    """A GGUF file, memory-mapped."""
+    """A GGUF file of the qwen2 layout."""
 
     def __init__(self, path: Path) -> None:
         """Raises CheckpointError if the file is not a complete GGUF file of the qwen2 layout."""
-        try:
-            self.reader = gguf.GGUFReader(path)
-        except (ValueError, IndexError, KeyError, OSError, UnicodeDecodeError) as error:
-            raise CheckpointError(
-                f"{path} is not a complete GGUF file ({error}): delete it and fetch it again"
-            ) from error
         self.path = path
-        self.tensors = {tensor.name: tensor for tensor in self.reader.tensors}
+        self.file = Gguf(path)
         if (architecture := self.value("general.architecture", str)) != "qwen2":
             raise CheckpointError(f"{path} has the layout {architecture!r}; only qwen2 can be converted")
 
     def value(self, key: str, kind: type[T]) -> T:
-        found = self.reader.fields.get(key)
-        contents = None if found is None else found.contents()
-        if not isinstance(contents, kind):
+        found = self.file.metadata.get(key)
+        if not isinstance(found, kind):
             raise CheckpointError(f"{self.path} has no usable {key}: it is not a complete checkpoint")
-        return contents
+        return found
 
     def config(self) -> Config:
         heads, hidden = (
@@ -219,17 +212,14 @@ class Source:
         """The part's values in order, a few thousand rows [n, K] at a time; a vector is one row [1, N]."""
         n_rows = 0
         for name in part.sources:
-            if name not in self.tensors:
+            if (tensor := self.file.tensors.get(name)) is None:
                 raise CheckpointError(f"{self.path} has no tensor {name}: it is not a complete checkpoint")
-            tensor = self.tensors[name]
-            width = int(tensor.shape[0])
-            data = np.atleast_2d(tensor.data)
-            step = max(1, CHUNK // width)
-            if part.kind != "vector" and width != part.shape[1]:
-                raise CheckpointError(f"{self.path}: {name} is {width} wide, expected {part.shape[1]}")
-            n_rows += width if part.kind == "vector" else len(data)
-            for at in range(0, len(data), step):
-                values = dequantize(data[at : at + step], tensor.tensor_type).astype(np.float32, copy=False)
+            if part.kind != "vector" and tensor.width != part.shape[1]:
+                raise CheckpointError(f"{self.path}: {name} is {tensor.width} wide, expected {part.shape[1]}")
+            n_rows += tensor.width if part.kind == "vector" else len(tensor.data)
+            step = max(1, CHUNK // tensor.width)
+            for at in range(0, len(tensor.data), step):
+                values = tensor.values(at, at + step)
                 if not np.isfinite(values).all():
                     raise CheckpointError(f"{self.path}: {name} holds values that are not finite")
                 yield values
@@ -290,7 +280,7 @@ def convert(
         report(f"reading {gguf_file.name}", 0.0)
     source = Source(gguf_file)
     config = source.config()
-    parts = layout(config, tied="output.weight" not in source.tensors)
+    parts = layout(config, tied="output.weight" not in source.file.tensors)
     entries = plan(parts, dtype)
     metadata = {
         "format": FORMAT,
@@ -333,7 +323,7 @@ def build_tokenizer(source: Source) -> Tokenizer:
     tokens = source.value("tokenizer.ggml.tokens", list)
     types = source.value("tokenizer.ggml.token_type", list)
     merges = [tuple(merge.split(" ", 1)) for merge in source.value("tokenizer.ggml.merges", list)]
-    kinds = gguf.TokenType
+    kinds = TokenType
     vocab: dict[str, int] = {
         token: n for n, (token, kind) in enumerate(zip(tokens, types, strict=True)) if kind == kinds.NORMAL
     }

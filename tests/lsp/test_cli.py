@@ -603,7 +603,7 @@ def test_a_torch_that_cannot_be_imported_is_wrong(monkeypatch: pytest.MonkeyPatc
 def test_a_full_disk_says_how_much_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: SimpleNamespace(free=500_000_000))
     found = doctor.room(tmp_path / "not" / "there" / "yet")
-    assert found.status == "wrong" and "2.0 GB" in found.remedy and str(tmp_path) in found.value
+    assert found.status == "wrong" and "1.4 GB" in found.remedy and str(tmp_path) in found.value
 
 
 def test_an_unreadable_adapter_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

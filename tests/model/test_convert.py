@@ -7,16 +7,20 @@ import os
 import threading
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
+from gguf.quants import dequantize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from tokenizers import Tokenizer
 
 from mercury_model import convert as module
+from mercury_model import store
 from mercury_model.convert import WEIGHT_LIMIT, atomic_file, convert, quantise_rows, to_bf16
 from mercury_model.errors import CheckpointError, FetchError
+from mercury_model.gguf_file import Gguf
 from tests.model import tiny_gguf
 from tests.model.tiny_gguf import HIDDEN, INNER, KV, LAYERS, TOKENS, write_gguf
 
@@ -219,6 +223,35 @@ def test_a_broken_source_is_one_line_and_leaves_no_weights(kind: str, says: str,
     assert not list(tmp_path.glob("out/*safetensors*")) and not list(tmp_path.glob("out/.*"))
 
 
+def test_the_reader_agrees_with_the_gguf_packages(source: Path) -> None:
+    ours, theirs = Gguf(source), gguf.GGUFReader(source)
+    own = {key: field.contents() for key, field in theirs.fields.items() if not key.startswith("GGUF.")}
+    assert ours.metadata == own
+    assert ours.tensors.keys() == {tensor.name for tensor in theirs.tensors}
+    for tensor in theirs.tensors:
+        expected = dequantize(tensor.data, tensor.tensor_type)
+        found = ours.tensors[tensor.name].values(0, len(expected))
+        np.testing.assert_array_equal(found, np.atleast_2d(expected), err_msg=tensor.name)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_any_damage_to_the_header_is_noticed_or_harmless(source: Path, data: st.DataObject) -> None:
+    whole = bytearray(source.read_bytes())
+    end = len(whole) - sum(tensor.data.nbytes for tensor in Gguf(source).tensors.values())
+    for _ in range(data.draw(st.integers(1, 3))):
+        whole[data.draw(st.integers(0, end - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.sampled_from([len(whole), end, end // 2, 5]))
+    copy = source.with_name("damaged.gguf")
+    copy.write_bytes(whole[:cut])
+    try:
+        Gguf(copy)
+    except CheckpointError as error:
+        assert "\n" not in str(error)
+    else:
+        assert cut == len(whole)
+
+
 # --- writing -------------------------------------------------------------------------------------------------
 
 
@@ -327,3 +360,34 @@ def test_unused_rows_have_no_text(tokenizer: Tokenizer) -> None:
 )
 def test_text_is_split_as_qwen2_splits_it(tokenizer: Tokenizer, text: str, tokens: list[str]) -> None:
     assert tokenizer.encode(text, add_special_tokens=False).tokens == tokens
+
+
+REAL = "  x\t\n\r\n  y 1234 'LL don't   \n\n\n  e\u0301 你好 👩‍👩‍👧 \x0c \u2028 \xa0 a_b  <|endoftext|>\n"
+"""What splits badly: white space of every kind, contractions, digits, accents, joined emoji, a special token's text."""
+
+# fmt: off
+REAL_IDS = [
+    220, 856, 1572, 319, 220, 379, 220, 16, 17, 18, 19, 364, 4086, 1513, 944, 262, 1406, 220, 384, 53839, 220,
+    108386, 61804, 102, 378, 235, 145233, 378, 235, 145665, 220, 200, 636, 101, 17091, 264, 880, 220, 82639, 8691,
+    723, 427, 91, 397,
+]
+# fmt: on
+"""Of llama.cpp (llama-cpp-python 0.3.36) reading the published file."""
+
+
+@pytest.mark.real
+def test_the_real_tokenizer_is_the_published_one() -> None:
+    if (paths := store.ready(store.DEFAULT, "int8")) is None:
+        pytest.skip("the weights are not there: mercury-lsp model pull")
+    real = Tokenizer.from_file(str(paths.tokenizer))
+    assert real.encode("<|fim_prefix|><|fim_suffix|><|fim_middle|><|endoftext|>").ids == [
+        151659,
+        151661,
+        151660,
+        151643,
+    ]
+    assert real.id_to_token(151665) is None and real.get_vocab_size() == 151665
+    real.encode_special_tokens = True
+    ids = real.encode(REAL, add_special_tokens=False).ids
+    assert real.decode(ids, skip_special_tokens=False) == REAL
+    assert ids == REAL_IDS
