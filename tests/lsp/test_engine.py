@@ -1,6 +1,7 @@
 """The engine with a fake model whose passes the test lets through one by one."""
 
 import gc
+import random
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -291,3 +292,30 @@ def test_close_cancels_everything_and_ends_the_thread(engines: Callable[..., Eng
     model.allow(1)
     assert engine.close(timeout=SECONDS)
     assert text(engine.submit("a", REQUEST)) is None
+
+
+def test_every_future_ends_however_requests_and_cancellations_cross(engines: Callable[..., Engine]) -> None:
+    model = FakeInfiller(LONG, per_step=3)
+    engine = engines(model)
+    futures: list[Future[Draft | None]] = []
+
+    def client(seed: int) -> None:
+        choose = random.Random(seed)
+        for _ in range(150):
+            futures.append(engine.submit(choose.choice("abc"), REQUEST))
+            if choose.random() < 0.4:
+                choose.choice(futures).cancel()
+            if choose.random() < 0.1:
+                engine.cancel(choose.choice("abc"))
+
+    threads = [threading.Thread(target=client, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+    last = engine.submit("d", REQUEST)
+    assert text(last) == LONG
+    for future in futures:
+        if not future.cancelled():
+            assert text(future) == LONG
+    assert model.runs <= len(futures) + 1

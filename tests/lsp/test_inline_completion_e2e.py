@@ -169,27 +169,25 @@ async def test_E1_positions_are_in_the_units_that_the_client_asked_for(encoding:
         assert (await editor.test("counters")).prefixes[-1].endswith("s = '\x0c\u2028漢é' ")
 
 
-@pytest.mark.parametrize(
-    ("marked", "uri"),
-    [
-        ("‸", "file:///project/empty.py"),
-        ("x = ‸", "file:///project/no_newline.py"),
-        ("x = ‸\n", "untitled:Untitled-1"),
-        ("x = ‸\n", "file:///c%3A/project/drive.py"),
-    ],
-)
-async def test_O1_D3_ordinary_and_unusual_buffers_get_an_answer(marked: str, uri: str) -> None:
+async def test_O1_D3_ordinary_and_unusual_buffers_get_an_answer() -> None:
+    buffers = {
+        "file:///project/empty.py": "‸",
+        "file:///project/no_newline.py": "x = ‸",
+        "untitled:Untitled-1": "x = ‸\n",
+        "file:///c%3A/project/drive.py": "x = ‸\n",
+    }
     async with editing(FAKE_TEXT="value") as editor:
-        editor.open(marked, uri=uri)
-        (item,) = await editor.ask()
-        assert editor.accepted(item).startswith(marked.replace("‸", "value").rstrip("\n"))
+        for uri, marked in buffers.items():
+            editor.open(marked, uri=uri)
+            (item,) = await editor.ask()
+            assert editor.accepted(item).startswith(marked.replace("‸", "value").rstrip("\n"))
 
 
-@pytest.mark.parametrize("uri", ["git:/project/x.py?HEAD", "fugitive:///x.py", "scp://host/x.py", "output:log"])
-async def test_O2_other_schemes_are_left_alone(uri: str) -> None:
+async def test_O2_other_schemes_are_left_alone() -> None:
     async with editing(FAKE_TEXT="value") as editor:
-        editor.open("x = ‸\n", uri=uri)
-        assert await editor.ask(invoked=True) == []
+        for uri in ("git:/project/x.py?HEAD", "fugitive:///x.py", "scp://host/x.py", "output:log", "nonsense"):
+            editor.open("x = ‸\n", uri=uri)
+            assert await editor.ask(invoked=True) == []
         assert (await editor.test("counters")).runs == 0
         assert editor.messages == []
 
@@ -205,23 +203,22 @@ async def test_I1_a_file_that_is_too_large_makes_the_status_inactive_with_the_re
         assert editor.statuses[-1].kind == "Normal"
 
 
-@pytest.mark.parametrize(
-    ("option", "marked", "language"),
-    [
-        ("comments", "# say ‸\n", "python"),
-        ("strings", "x = 'say ‸'\n", "python"),
-        ("markdown", "Say ‸\n", "markdown"),
-    ],
-)
-async def test_M1_a_scope_that_is_switched_off_causes_no_run(option: str, marked: str, language: str) -> None:
-    async with editing(options={"inline": {option: False}}, FAKE_TEXT="value") as editor:
-        editor.open(marked, language=language)
-        assert await editor.ask() == []
-        assert (await editor.test("counters")).runs == 0
-    async with editing(FAKE_TEXT="value") as editor:
-        editor.open(marked, language=language)
-        await editor.ask()
-        assert (await editor.test("counters")).runs == 1
+@pytest.mark.parametrize("switched_on", [True, False])
+async def test_M1_a_scope_that_is_switched_off_causes_no_run(switched_on: bool) -> None:
+    places = {
+        "comments": ("# say ‸\n", "python"),
+        "strings": ("x = 'say ‸'\n", "python"),
+        "markdown": ("Say ‸\n", "markdown"),
+    }
+    options = {"inline": dict.fromkeys(places, switched_on)}
+    async with editing(options=options, FAKE_TEXT="value") as editor:
+        for n, (name, (marked, language)) in enumerate(places.items(), start=1):
+            editor.open(marked, uri=f"file:///project/{name}", language=language)
+            answer = await editor.ask()
+            assert (await editor.test("counters")).runs == (n if switched_on else 0)
+            assert switched_on or answer == []
+        editor.open("x = ‸\n", uri="file:///project/code.py")
+        assert await editor.ask()
 
 
 async def test_J3_a_failing_model_is_one_message_and_an_empty_list() -> None:
