@@ -90,12 +90,23 @@ def _no_worse(region: EditRegion, text: str) -> tuple[str | None, bool | None]:
     for part in _parts(region, text):
         found = judge.n_errors_with(part)
         if found is not None and found <= allowed:
-            whole = _DANGLING.sub("", part)
-            if found and whole.strip() and whole != part:
-                whole += missing_closers(region, whole)
-                part = whole if (judge.n_errors_with(whole) or 0) < found else part
+            for mended in _mended(region, part) if found else ():
+                if (judge.n_errors_with(mended) or 0) < found:
+                    return mended, True
             return part, True
     return None, False
+
+
+def _mended(region: EditRegion, text: str) -> Iterator[str]:
+    """What may parse better than `text`: without an operator at its end, or without a closer that stood right
+    of the cursor and closes nothing."""
+    whole = _DANGLING.sub("", text)
+    if whole.strip() and whole != text:
+        yield whole + missing_closers(region, whole)
+    closers = region.replaced.strip()
+    for size in range(1, len(closers) + 1):
+        if text.endswith(closers[-size:]) and closers[-size] not in ":;," and text[:-size].strip():
+            yield text[:-size]
 
 
 def _parts(region: EditRegion, text: str) -> Iterator[str]:

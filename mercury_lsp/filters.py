@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from mercury_lsp import syntax
 from mercury_lsp.languages import grammar_of
-from mercury_lsp.lexical import needed, scan, scan_before
+from mercury_lsp.lexical import needed, scan, scan_after, scan_before
 from mercury_lsp.region import EditRegion
 from mercury_lsp.text import IndentStyle, indent_of, model_text
 from mercury_lsp.units import block_floor
@@ -90,15 +90,16 @@ def missing_closers(region: EditRegion, text: str) -> str:
     outer = scan_before(before, language)
     replaced = region.replaced.rstrip()
     brought = "".join(closer.bracket for closer in scan(text, language, outer.string).closers)
-    stripped = replaced.lstrip()
-    rest = stripped
+    rest = replaced.lstrip()
+    if outer.string and not brought and text.rstrip().endswith(rest):
+        return ""  # prose in a comment or string closes its own brackets
     while brought and rest.startswith(brought[0]):
         rest, brought = rest[1:].lstrip(), brought[1:]
     if rest.startswith(">") and text.count(">") > text.count("<") + len(re.findall(r"[-=]>", text)):
         rest = rest.lstrip(">")
     if brought and rest and rest[0] in ")]}\"'`":
         # The text closes something else than the span does: only brackets that are open may be closed.
-        open_here = needed(outer, scan(after, language, outer.string))
+        open_here = needed(outer, scan_after(after, language, outer.string))
         rest = rest if open_here > len(brought) else "".join(c for c in rest if c in ":;,")
     if rest and all(char in ":;, \t" for char in rest) and text.rstrip().endswith(rest.strip()):
         return ""

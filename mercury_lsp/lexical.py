@@ -86,7 +86,23 @@ def scan_before(text: str, language: str) -> Scan:
     return scan(text[cut:], language, above.string, above.open)
 
 
-@lru_cache(maxsize=128)
+def scan_after(text: str, language: str, string: str) -> Scan:
+    """What `text` closes of a place before it that is inside `string` (empty in code).
+
+    A quote further down may open a string of its own instead of closing that one: then `text` is balanced
+    when read as code, and is not when read as the rest of the string.
+    """
+    inside = scan(text, language, string)
+    for opening, end, _ in grammar_of(language).block_comments:
+        if string == end and (opener := text.find(opening)) >= 0 and opener < text.find(end):
+            return scan(text, language)  # the next end belongs to another comment
+    if string and inside.string:
+        code = scan(text, language)
+        return inside if code.string else code
+    return inside
+
+
+@lru_cache(maxsize=64)
 def scan(text: str, language: str, string: str = "", stack: tuple[str, ...] = ()) -> Scan:
     """Scan `text`, which begins inside the string or comment that ends with `string`, or in code.
 

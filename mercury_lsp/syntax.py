@@ -45,6 +45,7 @@ Scope = Literal["code", "comment", "string"]
 WINDOW_LINES = 300
 """Lines looked at on each side of a place in a document of more than twice as many."""
 _CUT_SEARCH = 60  # lines searched for a top-level line to cut at
+_NEAR_END = 100  # lines: a cut so near the ends would rather fall into a header comment or docstring
 _MAX_WINDOW = 60_000  # characters: what tree-sitter parses in about 10 ms
 
 
@@ -231,8 +232,9 @@ def window(document: Document, offset: int) -> Span:
     line = document.line_of(offset)
     top, bottom = 0, document.n_lines - 1
     if document.n_lines > 2 * WINDOW_LINES:
-        top = _cut(document, max(0, line - WINDOW_LINES))
-        if line + WINDOW_LINES < bottom:
+        if line - WINDOW_LINES > _NEAR_END:
+            top = _cut(document, line - WINDOW_LINES)
+        if line + WINDOW_LINES < bottom - _NEAR_END:
             bottom = max(line + 1, _cut(document, line + WINDOW_LINES) - 1)
     start, end = document.line_span(top).start, document.line_span(bottom, keepend=True).end
     if end - start <= _MAX_WINDOW:

@@ -7,7 +7,7 @@ import re
 from typing import Literal
 
 from mercury_lsp.languages import grammar_of
-from mercury_lsp.lexical import Scan, needed, scan, scan_before
+from mercury_lsp.lexical import Scan, needed, scan, scan_after, scan_before
 from mercury_lsp.text import indent_of
 
 Kind = Literal["line", "block", "rest"]
@@ -55,7 +55,7 @@ def complete_unit(before: str, text: str, after: str, language: str, kind: Kind,
     """
     outer = scan_before(before, language)
     inner = scan(text, language, outer.string)
-    allowed = needed(outer, scan(after, language, outer.string))
+    allowed = needed(outer, scan_after(after, language, outer.string))
     ends = [_unit_end(before, text, after, language, kind, outer, inner, allowed)]
     if len(inner.closers) > allowed:
         ends.append(len(text[: inner.closers[allowed].offset].rstrip(" \t\n" if kind == "block" else " \t")))

@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_lsp.languages import GRAMMARS
-from mercury_lsp.lexical import needed, scan
+from mercury_lsp.lexical import needed, scan, scan_after, scan_before
 from mercury_lsp.syntax import (
     WINDOW_LINES,
     Replacement,
@@ -251,6 +251,28 @@ def test_a_unit_that_is_complete_stays_so_while_text_streams_in() -> None:
 def test_A2_closers_that_are_still_needed(before: str, after: str, count: int) -> None:
     outer = scan(before, "python")
     assert needed(outer, scan(after, "python", outer.string)) == count
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "after", "count"),
+    [
+        ("python", 'def f():\n    """Says ', '\n    x = 1\n\ndef g():\n    """So."""\n', 1),
+        ("python", 'def f():\n    """Says ', '\n    so."""\n\ndef g():\n    """So."""\n', 0),
+        ("css", "/* red ", "\na { top: 0; }\n/* blue */\n", 1),
+        ("css", "/* red ", "\nand */\n/* blue */\n", 0),
+    ],
+)
+def test_A2_a_string_further_down_does_not_close_this_one(language: str, before: str, after: str, count: int) -> None:
+    outer = scan(before, language)
+    assert needed(outer, scan_after(after, language, outer.string)) == count
+
+
+@pytest.mark.parametrize(
+    "text", ["f(g[\n  {'a': (", "x = '''\n[", "# (\n[", "f(\n)", "", "a\n", "f(\n'it", "{\n}\n)", "'''a\n'''\n("]
+)
+def test_typing_scans_one_line_and_finds_the_same(text: str) -> None:
+    whole, lines = scan(text, "python"), scan_before(text, "python")
+    assert (whole.open, whole.string) == (lines.open, lines.string)
 
 
 def test_I1_a_large_document_is_judged_in_a_window_cut_at_top_level() -> None:
