@@ -22,15 +22,16 @@ CACHE_STEP = 512
 _MIN_ROWS = 4
 
 
-def attention_bias(visible: Tensor, n_groups: int) -> Tensor:
+def attention_bias(visible: Tensor, n_groups: int, length: int | None = None) -> Tensor:
     """visible [R] (int64) -> additive mask for block_attention, shared by all layers of a pass.
 
     [n_groups * max(R, 4), L] f32 with L the largest visible length rounded up to CACHE_STEP; rows are repeated
     for each query head that shares a KV head (n_groups of them). On a GPU the mask is computed where it is needed:
     the value then is `visible` itself, int64, shown as [R, L] without taking memory. Callers read shape[1] alone.
+    length: the largest of `visible` where the caller knows it, which spares a wait for the device.
     """
     rows = visible.shape[0]
-    length = -(-int(visible.max()) // CACHE_STEP) * CACHE_STEP
+    length = -(-(int(visible.max()) if length is None else length) // CACHE_STEP) * CACHE_STEP
     if use_triton(visible):
         return visible[:, None].expand(rows, length)
     if rows < _MIN_ROWS:

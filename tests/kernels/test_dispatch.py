@@ -24,8 +24,9 @@ def eight_bits(place):
 
 
 def proposals(place):
-    vocabulary = mk.tiles(mk.Dense(place.randn(300, 32, seed=1) / 2), 128)
-    got = mk.unmask(place.randn(4, 32), vocabulary, temperature=0.7, top_k=9, seed=5)
+    # float32 on every device: logits rounded to bfloat16 would choose other tokens
+    vocabulary = mk.tiles(mk.Dense(place.randn(300, 32, seed=1).float() / 2), 128)
+    got = mk.unmask(place.randn(4, 32).float(), vocabulary, temperature=0.7, top_k=9, seed=5)
     return torch.stack([got.token.float(), got.confidence, got.entropy, got.margin])
 
 

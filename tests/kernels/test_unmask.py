@@ -33,7 +33,8 @@ def run(hidden, vocabulary, **options):
 
 
 @pytest.mark.parametrize(
-    ("rows", "width", "vocab"), [(1, 72, 700), (3, 64, 129), (33, 40, 300), (65, 24, 65), (200, 16, 150)]
+    ("rows", "width", "vocab"),
+    [(1, 72, 700), (3, 64, 129), (33, 40, 300), (65, 24, 65), pytest.param(1000, 16, 150, marks=pytest.mark.slow)],
 )
 def test_equals_its_reference(place, rows, width, vocab):
     hidden, weight = rows_and_vocabulary(place, rows, width, vocab)
@@ -59,9 +60,8 @@ def test_eight_bit_vocabularies_equal_the_reference_of_what_they_stand_for(place
 def test_samples_what_the_reference_samples(place, options):
     hidden, weight = rows_and_vocabulary(place, 5, 32, 200)
     hidden, weight = hidden.float(), weight.float()
-    for seed in (1, 2**40 + 3):
-        want = reference_unmask(hidden, weight, seed=seed, **options)
-        same(place, run(hidden, [(weight, None)], seed=seed, **options), want)
+    want = reference_unmask(hidden, weight, seed=2**40 + 3, **options)
+    same(place, run(hidden, [(weight, None)], seed=2**40 + 3, **options), want)
 
 
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.9}, {"temperature": 0.9, "top_p": 0.7}], ids=str)
