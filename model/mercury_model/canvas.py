@@ -72,5 +72,23 @@ class Canvas:
             tokens[i], states[i], sure[i] = proposed[i], "tentative", confidence[i]
         return Canvas(tuple(tokens), tuple(states), tuple(sure), tuple(revised), self.fixed)
 
+    def resized(self, growing: set[int], shrinking: set[int], mask_id: int) -> Canvas:
+        """Masked slots in `growing` become two, those in `shrinking` vanish; the others keep their order.
+
+        The canvas is built anew from left to right, so that no index moves while others are still to be applied.
+        """
+        source: list[int] = []
+        for i in range(len(self)):
+            if i in growing | shrinking:
+                assert self.states[i] == "masked" and not self.fixed[i], "only open slots change the length"
+            source += [] if i in shrinking else [i, i] if i in growing else [i]
+        return Canvas(
+            tuple(mask_id if self.states[i] == "masked" else self.tokens[i] for i in source),
+            tuple(self.states[i] for i in source),
+            tuple(self.confidence[i] for i in source),
+            tuple(self.revised[i] for i in source),
+            tuple(self.fixed[i] for i in source),
+        )
+
     def settled(self) -> Canvas:
         return replace(self, states=tuple("settled" if s == "tentative" else s for s in self.states))

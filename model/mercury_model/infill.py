@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from mercury_model.canvas import Canvas
 from mercury_model.denoiser import BlockDenoiser, Choice, Session
 from mercury_model.draft import Draft, Effort, Ended, Request, Slot
-from mercury_model.policy import Policy, Step, policy_named
+from mercury_model.policy import Policy, Proposals, policy_named
 from mercury_model.prompt import prompt
+from mercury_model.refine import refine
 
 PASSES: dict[Effort, int] = {"instant": 1, "low": 1, "medium": 1, "high": 2}
 """Draft passes over a block before the causal check."""
@@ -112,16 +113,15 @@ def _denoise(run: _Run, last: int, canvas: Canvas) -> Iterator[Canvas]:
     """Denoise the block pass by pass until no slot is masked."""
     if run.policy.visible is None:
         return
-    mask_id = run.denoiser.mask_id
     limit = PASSES[run.request.effort] if run.policy.causal == "check" else MAX_PASSES
-    for index in range(limit):
-        if canvas.n_open == 0:
-            return
-        proposals = run.session.draft(last, canvas.model_input(mask_id), run.choice())
+    mask_id = run.denoiser.mask_id
+
+    def propose(canvas: Canvas, may_grow: bool) -> Proposals:
+        del may_grow  # a block has its size
         run.forwards += 1
-        visible = run.policy.visible(canvas, proposals, Step(index, index == limit - 1))
-        canvas = canvas.after(proposals.token, proposals.confidence, visible, mask_id)
-        yield canvas
+        return run.session.draft(last, canvas.model_input(mask_id), run.choice())
+
+    yield from refine(canvas, propose, run.policy, limit, mask_id)
 
 
 def _causal(run: _Run, last: int, block: list[int]) -> list[tuple[int, float]]:
