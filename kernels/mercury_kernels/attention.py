@@ -9,8 +9,10 @@ rows) and full bidirectional attention. This module knows nothing about position
 
 On the CPU the arithmetic of a row is the same, bit for bit, whatever rows run with it and however long the cache
 is: the library's kernel walks the keys in steps of 512, so the cache is always read up to a multiple of 512
-(masked), and fewer than four query rows, which take another path, are padded to four. Measured: without these
-two rules one row in five differs in its last bits, and after 8-bit rounding that turns near-ties.
+(masked), and it takes the query rows in blocks of 32, of which a broken one (one to three rows left over, or fewer than
+twelve in all, by measurement) is summed in another order: so the rows, all heads of a KV head together, are padded to
+whole blocks. Without these two rules one row in five differs in its last bits, and after 8-bit rounding that turns
+near-ties. tests/kernels/test_rows.py holds them.
 """
 
 import torch
@@ -19,26 +21,26 @@ from torch import Tensor
 from mercury_kernels.dispatch import needs_gradient, use_triton
 
 CACHE_STEP = 512
-_MIN_ROWS = 4
+_ROW_STEP = 32
 
 
 def attention_bias(visible: Tensor, n_groups: int, length: int | None = None) -> Tensor:
     """visible [R] (int64) -> additive mask for block_attention, shared by all layers of a pass.
 
-    [n_groups * max(R, 4), L] f32 with L the largest visible length rounded up to CACHE_STEP; rows are repeated
-    for each query head that shares a KV head (n_groups of them). On a GPU the mask is computed where it is needed:
-    the value then is `visible` itself, int64, shown as [R, L] without taking memory. Callers read shape[1] alone.
+    [n_groups * R rounded up to whole blocks of rows, L] f32 with L the largest visible length rounded up to CACHE_STEP;
+    rows are repeated for each query head that shares a KV head (n_groups of them). On a GPU the mask is computed where
+    it is needed: the value then is `visible` itself, int64, shown as [R, L] without taking memory. Callers read
+    shape[1] alone.
     length: the largest of `visible` where the caller knows it, which spares a wait for the device.
     """
     rows = visible.shape[0]
     length = -(-(int(visible.max()) if length is None else length) // CACHE_STEP) * CACHE_STEP
     if use_triton(visible):
         return visible[:, None].expand(rows, length)
-    if rows < _MIN_ROWS:
-        visible = torch.cat([visible, visible.new_ones(_MIN_ROWS - rows)])
     hidden = torch.arange(length, device=visible.device)[None] >= visible[:, None]
-    bias = torch.zeros(hidden.shape, device=visible.device).masked_fill_(hidden, float("-inf"))
-    return bias.repeat(n_groups, 1)
+    bias = torch.zeros(-(-n_groups * rows // _ROW_STEP) * _ROW_STEP, length, device=visible.device)
+    bias[: n_groups * rows].view(n_groups, rows, length).masked_fill_(hidden, float("-inf"))
+    return bias
 
 
 def block_attention(q: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
@@ -55,15 +57,14 @@ def block_attention(q: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Te
         from mercury_kernels.triton import attention as kernels
 
         return kernels.block_attention(q, keys, values, visible)
-    padded = max(n_rows, _MIN_ROWS)
-    folded = q.transpose(0, 1)
-    if padded > n_rows:
-        folded = torch.nn.functional.pad(folded, (0, 0, 0, padded - n_rows))
     # query heads that share a KV head become rows of one product
+    n_folded = n_heads // n_kv * n_rows
+    folded = q.new_zeros(1, n_kv, bias.shape[0], d)
+    folded[0, :, :n_folded] = q.transpose(0, 1).reshape(n_kv, n_folded, d)
     out = torch.nn.functional.scaled_dot_product_attention(
-        folded.reshape(1, n_kv, -1, d), keys[None, :, :length], values[None, :, :length], bias.to(q.dtype)
+        folded, keys[None, :, :length], values[None, :, :length], bias.to(q.dtype)
     )
-    return out.view(n_heads, padded, d)[:, :n_rows].transpose(0, 1).reshape(n_rows, n_heads * d)
+    return out[0, :, :n_folded].reshape(n_heads, n_rows, d).transpose(0, 1).reshape(n_rows, n_heads * d)
 
 
 def reference_block_attention(q: Tensor, keys: Tensor, values: Tensor, visible: Tensor) -> Tensor:
