@@ -10,6 +10,7 @@ import importlib
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -53,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without these characters must not stop the work
             stream.reconfigure(errors="backslashreplace")
+    # torch announces the end of its eager quantised tensors; constraints.txt pins a release that has them
+    warnings.filterwarnings("ignore", "torch.quantize_per_tensor", UserWarning)
     try:
         status = dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()

@@ -21,6 +21,7 @@ from mercury_lsp.region import Budget, EditRegion, completion_region, request_fo
 from mercury_lsp.settings import Settings
 from mercury_lsp.text import Document, language_of
 from mercury_model.draft import Draft, Effort, Infiller, Request
+from mercury_model.policy import policy_named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
     document = read_document(args.file)
     cursor = offset_at(document, args.at, args.file)
+    policy_named(args.policy)  # a wrong name is told before the model is loaded
     settings = Settings()
     with progress(quiet=args.json and not args.watch) as report:
         infiller = loading.load_infiller(settings, report)

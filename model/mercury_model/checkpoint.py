@@ -28,7 +28,12 @@ def read_checkpoint(
 ) -> tuple[Config, Weights]:
     """CheckpointError names what is missing or misshapen; report(message, fraction) shows progress."""
     try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
+        # Two mappings: whatever keeps a tensor of the first one alive would keep all its pages resident (490 MB of
+        # 8-bit matrices that were repacked). Only the embedding stays mapped, and of it the rows that occur.
+        with (
+            safe_open(path, framework="pt", device=str(device)) as file,
+            safe_open(path, framework="pt", device=str(device)) as kept,
+        ):
             meta = file.metadata() or {}
             if meta.get("format") != FORMAT:
                 raise CheckpointError(f"{path}: not of the format {FORMAT}; run mercury-lsp model pull")
@@ -38,10 +43,10 @@ def read_checkpoint(
             def get(name: str, *shape: int) -> Tensor:
                 if name not in present:
                     raise CheckpointError(f"{path}: tensor {name} is missing; run mercury-lsp model pull")
-                tensor: Tensor = file.get_tensor(name)
+                tensor: Tensor = (kept if name == "embed.weight" else file).get_tensor(name)
                 if tuple(tensor.shape) != shape:
                     raise CheckpointError(f"{path}: {name} has shape {list(tensor.shape)}, expected {list(shape)}")
-                return tensor
+                return tensor.clone() if len(shape) == 1 else tensor
 
             def matrix(name: str, n_out: int, n_in: int, bias: Tensor | None = None) -> Weight:
                 weight = get(f"{name}.weight", n_out, n_in)

@@ -384,6 +384,17 @@ def test_what_the_model_refuses_is_one_line(
     assert main("complete", str(file), "--at", "4:9", "--json") == (status, "", f"mercury-lsp: {error}\n")
 
 
+def test_an_unknown_policy_is_told_before_the_model_is_loaded(
+    main: Main, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(settings: object, report: object) -> FakeInfiller:
+        raise AssertionError("the model was loaded")
+
+    monkeypatch.setattr(loading, "load_infiller", never)
+    status, out, err = main("complete", str(file), "--at", "4:9", "--policy", "sorcery")
+    assert (status, out, err.count("\n")) == (2, "", 1) and "sorcery" in err and "threshold" in err
+
+
 @pytest.mark.parametrize("flags", [(), ("--watch",)])
 def test_nothing_to_offer_is_said_and_is_no_failure(
     flags: tuple[str, ...], main: Main, infiller: FakeInfiller, file: Path
