@@ -106,6 +106,8 @@ class Rows:
     ids [r] i64; the first stands at position `start`, which is also its row in the cache.
     bidirectional: each row sees all rows of this share (and the cache before it); otherwise causal.
     adapted: the mask adapter acts on these rows.
+    block: if not 0, each row sees its own block of that many cache rows to its end and all before it (block-causal).
+    positions [r] i64: where the rows stand, if not at their cache rows; the keys' order in the cache is free then.
     """
 
     ids: Tensor
@@ -113,6 +115,8 @@ class Rows:
     start: int
     bidirectional: bool = False
     adapted: bool = False
+    block: int = 0
+    positions: Tensor | None = None
 
 
 class Transformer:
@@ -141,14 +145,18 @@ class Transformer:
         counts = [share.ids.shape[0] for share in batch]
         ends = [share.start + n for share, n in zip(batch, counts, strict=True)]
         adapted = _adapted_rows(batch, counts) if self.adapter is not None else None
-        positions = torch.cat([torch.arange(s.start, e) for s, e in zip(batch, ends, strict=True)])
+        places = [
+            torch.arange(s.start, e) if s.positions is None else s.positions.cpu()
+            for s, e in zip(batch, ends, strict=True)
+        ]
+        positions = torch.cat(places)
         biases: list[Tensor] = []
         for share, end in zip(batch, ends, strict=True):
-            visible = torch.full_like(share.ids, end) if share.bidirectional else _causal(share.start, end, self.device)
+            visible = _visible(share, end, self.device)
             bias = attention_bias(visible, n_groups)
             share.cache.reserve(bias.shape[1])
             biases.append(bias)
-        table = self._positions(max(ends))[positions.to(self.device)]
+        table = self._positions(int(positions.max()) + 1 if len(positions) else 0)[positions.to(self.device)]
         x = self._embed(batch, adapted)
         for index, layer in enumerate(weights.layers):
             patch = self.adapter.layers[index] if self.adapter is not None and adapted is not None else None
@@ -201,8 +209,13 @@ class Transformer:
         return self._rope
 
 
-def _causal(start: int, end: int, device: torch.device) -> Tensor:
-    return torch.arange(start + 1, end + 1, device=device)
+def _visible(share: Rows, end: int, device: torch.device) -> Tensor:
+    if share.bidirectional:
+        return torch.full_like(share.ids, end)
+    causal = torch.arange(share.start + 1, end + 1, device=device)
+    if not share.block:
+        return causal
+    return ((causal + share.block - 1) // share.block * share.block).clamp_max(end)
 
 
 def _adapted_rows(batch: Sequence[Rows], counts: list[int]) -> slice | None:
