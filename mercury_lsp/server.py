@@ -4,17 +4,17 @@ Importing this module loads neither torch nor a model. It knows nothing about wh
 """
 
 import asyncio
-import contextlib
 import inspect
 import logging
 import os
-import sys
+import threading
 import traceback
-from collections.abc import Callable
-from typing import Any, BinaryIO, cast
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
+from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
@@ -22,6 +22,7 @@ from mercury_lsp.features.lifecycle import initialize
 from mercury_lsp.features.session import Loader, Session
 from mercury_lsp.features.table import FEATURES, Feature
 from mercury_lsp.loading import load_infiller
+from mercury_lsp.stdio import MessageReader, open_reader, take_stdio
 from mercury_lsp.watchdog import exit_with
 
 logger = logging.getLogger(__name__)
@@ -62,20 +63,14 @@ class MercuryServer(LanguageServer):
             version,
             text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
             protocol_cls=MercuryProtocol,
-            max_workers=2,  # they only read stdin
+            max_workers=2,  # they only read stdin, where the event loop cannot
         )
         self.session = Session(self, load)
         self.watch_editor = False
 
-    def shutdown(self) -> None:
-        """Also closes a TCP connection: from Python 3.12 on, pygls would wait for it for ever."""
-        if isinstance(self.protocol.writer, asyncio.StreamWriter):
-            self.protocol.writer.close()
-        super().shutdown()
-
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Into the log, as pygls' own would pop a message up for every failed notification."""
-        logger.error("%s: %s", getattr(source, "__name__", source), type(error).__name__)
+        _report(error, source)
 
 
 def build_server(load: Loader = load_infiller, version: str = "") -> MercuryServer:
@@ -133,32 +128,60 @@ def log_fault(method: str, error: Exception) -> None:
 
 
 def serve_stdio(server: MercuryServer) -> int:
-    """Serves the client at stdin and stdout until it leaves; the exit status is 0 if it said goodbye.
-
-    The protocol gets copies of both; the originals are then stderr and nothing, so that no stray print, of native code
-    neither, can get between two messages, and no child process eats one.
-    """
-    stdin, stdout = _take_stdio()
+    """Serves the client at stdin and stdout until it leaves; the exit status is 0 if it said goodbye."""
+    stdin, stdout = take_stdio()
     server.watch_editor = True  # over TCP the number may mean a process of another machine
-    server.start_io(stdin, stdout)
-    return _leave(server)
+    server.protocol.set_writer(StdoutWriter(stdout))
+
+    async def talk() -> None:
+        await _messages(server, await open_reader(stdin, server.thread_pool))
+
+    return _until_it_leaves(server, talk())
 
 
 def serve_tcp(server: MercuryServer, host: str, port: int) -> int:
-    """Serves the first client that connects to host:port, until it leaves."""
-    with contextlib.suppress(SystemExit):
-        server.start_tcp(host, port)
+    """Serves the first client that connects to host:port, until it leaves. Raises OSError if it cannot listen."""
+
+    async def talk() -> None:
+        first: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Future()
+
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if first.done():
+                writer.close()
+            else:
+                first.set_result((reader, writer))
+
+        listener = await asyncio.start_server(connected, host, port)
+        reader, writer = await first
+        listener.close()
+        server.protocol.set_writer(cast("Any", writer))
+        try:
+            await _messages(server, MessageReader(reader))
+        finally:
+            writer.close()
+
+    return _until_it_leaves(server, talk())
+
+
+async def _messages(server: MercuryServer, reader: MessageReader) -> None:
+    stop = threading.Event()  # never set: the end of the input ends the loop, `exit` the process
+    await run_async(stop, reader, server.protocol, logger, error_handler=_report)
+
+
+def _report(error: Exception, source: Any) -> None:
+    logger.error("%s: %s", getattr(source, "__name__", source), type(error).__name__)
+
+
+def _until_it_leaves(server: MercuryServer, talk: Coroutine[Any, Any, None]) -> int:
+    try:
+        asyncio.run(talk)
+    except BrokenPipeError:
+        logger.warning("the client is gone")
+    except (KeyboardInterrupt, SystemExit):
+        pass
+    finally:
+        server.shutdown()
     return _leave(server)
-
-
-def _take_stdio() -> tuple[BinaryIO, BinaryIO]:
-    sys.stdout.flush()
-    stdin, stdout = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
-    return os.fdopen(stdin, "rb"), os.fdopen(stdout, "wb")
 
 
 def _leave(server: MercuryServer) -> int:

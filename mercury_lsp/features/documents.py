@@ -11,7 +11,8 @@ import time
 from lsprotocol import types
 
 from mercury_lsp.features.positions import apply_change
-from mercury_lsp.features.session import Session, document_key
+from mercury_lsp.features.session import Session
+from mercury_lsp.features.store import document_key
 from mercury_lsp.text import Document, language_of
 
 logger = logging.getLogger(__name__)

@@ -3,7 +3,8 @@
 from lsprotocol import types
 
 from mercury_lsp.features.positions import to_offset, to_span
-from mercury_lsp.features.session import Session, document_key
+from mercury_lsp.features.session import Session
+from mercury_lsp.features.store import document_key
 from mercury_lsp.features.suggest import suggest
 from mercury_lsp.features.wire import inline_item, is_vscode, selected_item
 from mercury_lsp.text import Document, Span

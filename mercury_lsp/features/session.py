@@ -6,13 +6,11 @@ A Session is made with the server and filled in by `initialize`. It knows nothin
 import asyncio
 import contextlib
 import logging
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import unquote
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -22,9 +20,10 @@ from mercury_lsp.features.positions import Encoding
 from mercury_lsp.features.progress import LoadingProgress
 from mercury_lsp.features.recent import Recent
 from mercury_lsp.features.rhythm import TypingRhythm
+from mercury_lsp.features.run import Run
+from mercury_lsp.features.store import Documents, document_key
 from mercury_lsp.region import EditRegion
 from mercury_lsp.settings import Settings
-from mercury_lsp.text import Document
 from mercury_model.draft import Infiller
 
 logger = logging.getLogger(__name__)
@@ -50,30 +49,6 @@ class StatusParams:
     device: str
 
 
-class Documents:
-    """Open documents by URI, whatever way the client writes it (escaped or not, drive letter in any case)."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, Document] = {}
-
-    def get(self, uri: str) -> Document | None:
-        return self._open.get(document_key(uri))
-
-    def put(self, document: Document) -> None:
-        self._open[document_key(document.uri)] = document
-
-    def drop(self, uri: str) -> None:
-        self._open.pop(document_key(uri), None)
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-
-def document_key(uri: str) -> str:
-    """One name for all spellings of a URI."""
-    return re.sub(r"^(file:///)([A-Za-z])(?=:)", lambda m: m[1] + m[2].lower(), unquote(uri))
-
-
 class Session:
     """State of the conversation with one client."""
 
@@ -86,7 +61,8 @@ class Session:
         self.recent = Recent()
         self.rhythm = TypingRhythm()
         self.regions: dict[str, EditRegion] = {}
-        self.turns: dict[str, int] = {}
+        self.runs: dict[str, Run] = {}
+        self.asking: dict[str, asyncio.Future[Any]] = {}
         self.client_name = ""
         self.capabilities = types.ClientCapabilities()
         self.encoding: Encoding = "utf-16"
@@ -101,16 +77,20 @@ class Session:
         """Loads the model of the settings as they are now; runs in the engine's thread."""
         return self.load(self.settings, report)
 
-    def take_turn(self, uri: str) -> Callable[[], bool]:
-        """Makes the caller the newest request of a document; the answer tells whether it still is."""
-        key = document_key(uri)
-        turn = self.turns[key] = self.turns.get(key, 0) + 1
-        return lambda: self.turns.get(key) == turn
+    def overtake(self, key: str, newer: "asyncio.Future[Any]") -> None:
+        """Makes `newer` the one that is asked about a document; the one before is cancelled."""
+        older = self.asking.get(key)
+        self.asking[key] = newer
+        if older is not None:
+            older.cancel()
 
     def forget(self, uri: str) -> None:
         """Drops what is kept about a document, and stops what runs for it."""
         key = document_key(uri)
-        self.turns.pop(key, None)
+        older = self.asking.pop(key, None)
+        if older is not None:
+            older.cancel()
+        self.runs.pop(key, None)
         self.rhythm.forget(key)
         self.recent.forget(key)
         self.regions.pop(key, None)

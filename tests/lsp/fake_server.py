@@ -4,8 +4,8 @@ Environment: FAKE_TEXT (what the model writes), FAKE_PER_STEP (tokens a pass), F
 file exists), FAKE_LOAD_ERROR (loading fails so often), FAKE_PRINT (the model prints to stdout), FAKE_GATED (every
 pass waits for `test/allow`).
 
-Requests of the tests: `test/counters`, `test/script {text, gated}`, `test/allow {passes}` and `test/wait {runs}`, which
-answers when so many runs began.
+Requests of the tests: `test/counters`, `test/script {text, gated}`, `test/allow {passes}`, and `test/wait
+{runs, drafts}` which answers when so many runs began and so many drafts were taken in by the server.
 """
 
 import asyncio
@@ -32,22 +32,20 @@ class ScriptedInfiller(FakeInfiller):
     def __init__(self) -> None:
         super().__init__(os.environ.get("FAKE_TEXT", "1 + 2"), per_step=int(os.environ.get("FAKE_PER_STEP", "4")))
         self.gated = "FAKE_GATED" in os.environ
-        self.permits = 0
+        self.permits = self.begun = self.drafts = 0
         self.changed = threading.Condition()
 
     def __call__(self, request: Request, /) -> Iterator[Draft]:
         if self.script == "!":
             raise ValueError(f"cannot continue {request.prefix}")
         drafts = super().__call__(request)
-        first = True
+        with self.changed:  # super() counts the run only when its first pass begins
+            self.begun += 1
         while True:
             with self.changed:
-                if first:  # super() counts the run when its first pass begins
-                    self.begun += 1
-                    self.changed.notify_all()
+                self.changed.notify_all()
                 self.changed.wait_for(lambda: not self.gated or self.permits > 0)
                 self.permits -= 1 if self.gated else 0
-            first = False
             if "FAKE_PRINT" in os.environ:
                 print("a stray print")
                 os.write(1, b"and one that goes around Python\n")
@@ -55,8 +53,8 @@ class ScriptedInfiller(FakeInfiller):
                 yield next(drafts)
             except StopIteration:
                 return
-
-    begun = 0
+            with self.changed:
+                self.drafts += 1
 
 
 INFILLER = ScriptedInfiller()
@@ -99,9 +97,11 @@ def allow(params: Any) -> None:
 
 
 async def wait(params: Any) -> dict[str, Any]:
+    runs, drafts = params.runs, getattr(params, "drafts", 0)
+
     def until() -> None:
         with INFILLER.changed:
-            INFILLER.changed.wait_for(lambda: INFILLER.begun >= params.runs, timeout=30)
+            INFILLER.changed.wait_for(lambda: INFILLER.begun >= runs and INFILLER.drafts >= drafts, timeout=30)
 
     await asyncio.to_thread(until)
     return counters(params)

@@ -124,15 +124,64 @@ async def test_F3_typing_what_was_suggested_needs_no_model_run() -> None:
         assert (await editor.test("counters")).runs == 1
 
 
-async def test_a_request_that_is_overtaken_gets_an_empty_list_and_no_error() -> None:
+async def test_a_request_that_is_overtaken_gets_an_empty_list_at_once_and_its_run_is_shared() -> None:
     async with editing(FAKE_TEXT="1 + 2", FAKE_GATED="1") as editor:
         editor.open("x = ‸\n")
         first = editor.ask()
         await editor.test("wait", runs=1)
         second = editor.ask()
-        assert await first == []
+        assert await first == []  # no pass is allowed yet
         await editor.test("allow", passes=1000)
         assert (await second)[0].insert_text == "1 + 2"
+        assert (await editor.test("counters")).runs == 1
+
+
+async def test_F3_a_run_goes_on_while_the_user_types_what_it_drafts() -> None:
+    async with editing(FAKE_TEXT="1 + 2 + 3", FAKE_PER_STEP="1", FAKE_GATED="1") as editor:
+        editor.open("x = ‸\n")
+        first = editor.ask()
+        await editor.test("allow", passes=4)
+        await editor.test("wait", runs=1, drafts=3)
+        editor.type("1 ")
+        second = editor.ask()
+        assert await first == []
+        await editor.test("allow", passes=1000)
+        (item,) = await second
+        assert editor.accepted(item) == "x = 1 + 2 + 3\n"
+        assert (await editor.test("counters")).runs == 1
+
+
+async def test_a_run_that_changes_its_mind_about_what_was_typed_is_followed_by_another() -> None:
+    # what follows "x " in the draft turns out to be no code: nothing is left of it after "x " was typed
+    async with editing(FAKE_TEXT="x <|endoftext|>junk", FAKE_PER_STEP="1", FAKE_GATED="1") as editor:
+        editor.open("v = ‸\n")
+        first = editor.ask()
+        await editor.test("allow", passes=3)
+        await editor.test("wait", runs=1, drafts=2)
+        editor.type("x ")
+        second = editor.ask()
+        assert await first == []
+        await editor.test("allow", passes=1000)
+        await second
+        assert (await editor.test("counters")).prefixes == ["v = ", "v = x "]
+
+
+async def test_a_cancelled_request_stops_the_run_that_it_took_over() -> None:
+    async with editing(FAKE_TEXT="a b c d e f g h", FAKE_PER_STEP="1", FAKE_GATED="1") as editor:
+        editor.open("x = ‸\n")
+        first = editor.ask()
+        await editor.test("wait", runs=1)
+        second = editor.ask(msg_id="two")
+        assert await first == []
+        editor.cancel("two")
+        with pytest.raises(JsonRpcRequestCancelled):
+            await second
+        await editor.test("allow", passes=1)
+        editor.type("(")
+        third = editor.ask()
+        await editor.test("wait", runs=2)  # the thread is free for it after one pass
+        await editor.test("allow", passes=1000)
+        await third
 
 
 async def test_F1_an_open_menu_is_continued_over_its_own_range() -> None:

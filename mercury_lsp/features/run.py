@@ -1,0 +1,80 @@
+"""One run of the model for one cursor, which more than one request may wait for.
+
+It knows how a request is built from a document and how a draft becomes an edit; nothing about the wire, pauses or
+what the user typed since, but whether that agrees with what the model has written so far.
+"""
+
+import asyncio
+import time
+
+from mercury_lsp.edit import Edit, completion_edit
+from mercury_lsp.engine import Engine
+from mercury_lsp.features.store import document_key
+from mercury_lsp.region import Budget, EditRegion, completion_region, request_for
+from mercury_lsp.settings import Settings
+from mercury_lsp.syntax import scope_at
+from mercury_lsp.text import Document
+from mercury_model.draft import Draft, Infiller, Request
+
+
+class Run:
+    """Submitted when it is made; the engine stops it when the document's next run begins, or is cancelled.
+
+    regions: the last region per document; read and written here, so that windows stay where they are while they fit.
+    """
+
+    def __init__(
+        self, engine: Engine, settings: Settings, regions: dict[str, EditRegion], document: Document, cursor: int
+    ) -> None:
+        self.document = document
+        self.cursor = cursor
+        self._settings = settings
+        self._regions = regions
+        self._region: EditRegion | None = None
+        self._text = ""
+        self._future = engine.submit(document_key(document.uri), self._prepare, self._drafted)
+
+    def serves(self, document: Document, cursor: int) -> bool:
+        """Whether this run may answer for `document`: its own text, or only what it has drafted was typed since."""
+        if self._future.done() and (self._future.cancelled() or self._future.result() is None):
+            return False
+        old, new, start = self.document.text, document.text, self.cursor
+        if cursor - start != len(new) - len(old) or not self._text.startswith(new[start:cursor]):
+            return False
+        return new[:start] == old[:start] and new[cursor:] == old[start:]
+
+    async def edit(self) -> Edit | None:
+        """The edit for this run's document, or None; raises CancelledError when the run was stopped.
+
+        Cancelling the wait leaves the run alone: another request may want it.
+        """
+        draft = await asyncio.shield(asyncio.wrap_future(self._future))
+        if draft is None or self._region is None:
+            return None
+        # parsing a large buffer takes longer than the event loop may be held
+        return await asyncio.to_thread(completion_edit, self._region, draft.text, confidence=draft.confidence)
+
+    def _drafted(self, draft: Draft) -> None:
+        self._text = draft.text
+
+    def _prepare(self, infiller: Infiller) -> Request | None:
+        """Builds the request in the engine's thread, where parsing and counting tokens hold nobody up."""
+        inline, context = self._settings.inline, self._settings.context
+        scope = scope_at(self.document, self.cursor)
+        if (scope == "comment" and not inline.comments) or (scope == "string" and not inline.strings):
+            return None
+        tokens = context.tokens or infiller.info.context_tokens
+        suffix = int(tokens * context.suffix_share)
+        budget, key = Budget(prefix=tokens - suffix, suffix=suffix), document_key(self.document.uri)
+        previous = self._regions.get(key)
+        region = completion_region(self.document, self.cursor, budget, infiller.count_tokens, previous)
+        if region is None:
+            return None
+        self._region = self._regions[key] = region
+        return request_for(
+            region,
+            max_tokens=inline.max_tokens,
+            policy=inline.policy,
+            effort=inline.effort,
+            deadline=time.monotonic() + inline.deadline_ms / 1000 if inline.deadline_ms else None,
+        )

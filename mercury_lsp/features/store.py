@@ -1,0 +1,30 @@
+"""Open documents by URI. It knows nothing about changes, positions or clients."""
+
+import re
+from urllib.parse import unquote
+
+from mercury_lsp.text import Document
+
+
+class Documents:
+    """Open documents by URI, whatever way the client writes it (escaped or not, drive letter in any case)."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Document] = {}
+
+    def get(self, uri: str) -> Document | None:
+        return self._open.get(document_key(uri))
+
+    def put(self, document: Document) -> None:
+        self._open[document_key(document.uri)] = document
+
+    def drop(self, uri: str) -> None:
+        self._open.pop(document_key(uri), None)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+
+def document_key(uri: str) -> str:
+    """One name for all spellings of a URI."""
+    return re.sub(r"^(file:///)([A-Za-z])(?=:)", lambda m: m[1] + m[2].lower(), unquote(uri))
