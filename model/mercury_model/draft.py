@@ -33,6 +33,7 @@ class Request:
     original: the code that stands in the region now, when it is to be rewritten; the first canvas is then
         this code, and only the slots under `doubtful` (character spans of it) or, without any, the slots the
         model itself doubts, are masked.
+    copies: n-grams copied from the prompt may stand in for a draft; the text is the same, with fewer passes.
     guess: text the middle probably starts with (copied n-grams, the rest of an earlier suggestion); it is
         checked, never trusted.
     end: text so far -> number of its characters to keep if the middle is complete there, else None.
@@ -57,6 +58,7 @@ class Request:
     top_k: int = 0
     seed: int = 0
     candidates: int = 1
+    copies: bool = True
     end: Callable[[str], int | None] | None = None
     judge: Callable[[str], Sequence[tuple[int, int]]] | None = None
     deadline: float | None = None
@@ -81,6 +83,7 @@ class Draft:
     confidence: geometric mean of the visible tokens' probabilities, 0 to 1.
     n_open: masked slots left. n_tokens: visible tokens.
     forwards: full-depth forward passes so far, prefill apart. prefilled: tokens run through prefill.
+    copied: tokens that were copied from elsewhere and found right, instead of drafted.
     ended: why the middle ended, empty while it has not.
     """
 
@@ -92,6 +95,7 @@ class Draft:
     n_tokens: int = 0
     forwards: float = 0.0
     prefilled: int = 0
+    copied: int = 0
     done: bool = False
     ended: Ended = ""
     candidate: int = 0

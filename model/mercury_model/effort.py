@@ -1,0 +1,30 @@
+"""Effort: one dial, from which passes, blocks, judge rounds and candidates follow.
+
+This module knows nothing about how they are spent.
+"""
+
+from dataclasses import dataclass
+
+from mercury_model.draft import Effort
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """drafts: passes over a block before a causal check. steps: at most so many passes over a block that no check
+    follows; the last one shows everything. copies: n-grams copied from the prompt may stand in for a draft.
+    rounds: times a judge may send the text back. candidates: texts drawn and ranked by likelihood.
+    """
+
+    drafts: int
+    steps: int
+    copies: bool
+    rounds: int
+    candidates: int
+
+
+DIALS: dict[Effort, Dial] = {
+    "instant": Dial(drafts=1, steps=2, copies=True, rounds=0, candidates=1),
+    "low": Dial(drafts=1, steps=4, copies=True, rounds=1, candidates=1),
+    "medium": Dial(drafts=1, steps=8, copies=True, rounds=2, candidates=1),
+    "high": Dial(drafts=2, steps=16, copies=True, rounds=4, candidates=3),
+}

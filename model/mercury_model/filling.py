@@ -1,0 +1,222 @@
+"""Fill a middle with the block kind of denoiser: draft a block, judge it causally, go on behind what was kept.
+
+This module knows nothing about judges, rewriting or how many candidates are wanted.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mercury_model.canvas import Canvas
+from mercury_model.denoiser import BlockDenoiser, Choice, Session
+from mercury_model.draft import Draft, Ended, Request, Slot
+from mercury_model.effort import DIALS, Dial
+from mercury_model.policy import Policy, Proposals, policy_named
+from mercury_model.prompt import Prompt
+from mercury_model.refine import refine
+from mercury_model.seeds import Seeds
+
+GUESSED_SLOTS = 15
+"""Slots of a block that is a guess: checking 16 rows costs 1.5 times what 8 cost."""
+WRITTEN_ANYWAY = 0.1
+"""Probability booked for a token that an unchecked policy shows against the causal model's choice."""
+
+
+@dataclass
+class Run:
+    """One filling under way: what was asked, what was written, what it cost.
+
+    out, log_p: tokens written and their log probabilities. start: how many of them were given, not written here.
+    barred: ids that the first token written may not be. hints: token sequences to copy from, besides the prompt.
+    """
+
+    denoiser: BlockDenoiser
+    request: Request
+    session: Session
+    prompt: Prompt
+    barred: frozenset[int] = frozenset()
+    out: list[int] = field(default_factory=list[int])
+    log_p: list[float] = field(default_factory=list[float])
+    forwards: int = 0
+    prefilled: int = 0
+    copied: int = 0
+    text: str = ""
+    ended: Ended = ""
+    candidate: int = 0
+    hints: tuple[tuple[int, ...], ...] = ()
+    began: float = field(default_factory=time.monotonic)
+    prefill_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.policy: Policy = policy_named(self.request.policy)
+        self.dial: Dial = DIALS[self.request.effort]
+        self.start = len(self.out)
+        self.text = self.shown(self.out)
+
+    def choice(self) -> Choice:
+        """Greedy or sampled; the first token of all begins with what was healed, the first one here is not barred."""
+        request = self.request
+        first = () if self.out or not self.prompt.healed else self.denoiser.tokens.starting_with(self.prompt.healed)
+        barred = self.barred if len(self.out) == self.start else frozenset[int]()
+        if barred:
+            first = [i for i in first or range(self.denoiser.tokens.n_special_from) if i not in barred]
+        seed = request.seed * 1_000_003 + self.forwards
+        return Choice(request.temperature, request.top_p, request.top_k, seed, tuple(first))
+
+    def shown(self, ids: Sequence[int]) -> str:
+        return self.denoiser.tokens.decode(ids)[len(self.prompt.healed) :]
+
+    @property
+    def confidence(self) -> float:
+        """Geometric mean of the written tokens' probabilities."""
+        return math.exp(sum(self.log_p) / len(self.log_p)) if self.log_p else 0.0
+
+    def late(self) -> bool:
+        return self.request.deadline is not None and time.monotonic() >= self.request.deadline
+
+
+def fill(run: Run) -> Iterator[Draft]:
+    """Write until the middle ends; a Draft per pass. Afterwards run.text, run.out and run.ended hold the result."""
+    request = run.request
+    ids = [*run.prompt.ids, *run.out]
+    for n in run.session.prefill(ids[:-1]):
+        run.prefilled += n
+        run.prefill_ms = 1000 * (time.monotonic() - run.began)
+        yield draft_of(run, None)
+    last = ids[-1]
+    guess = run.denoiser.tokens.encode(run.prompt.healed + request.guess) if request.guess else []
+    copying = run.dial.copies and request.copies
+    seeds = Seeds([run.prompt.ids, *run.hints]) if copying else None
+    useless = False
+    while not run.ended:
+        if run.late():
+            run.ended = "deadline"
+            break
+        copied = _guess(run, guess, None if useless else seeds)
+        canvas = _first_canvas(run, copied)
+        for step in _denoise(run, last, canvas):
+            canvas = step
+            yield draft_of(run, canvas)
+        block = [t for t, s in zip(canvas.tokens, canvas.states, strict=True) if s != "masked"]
+        accepted = _causal(run, last, block)
+        if copied:
+            run.copied += len(accepted) - 1
+            # a copy of which nothing was right is not tried twice in a row
+            useless = len(accepted) == 1
+        else:
+            useless = False
+        _write(run, accepted)
+        last = run.out[-1] if run.out else last
+        if guess[: len(run.out)] != run.out:
+            guess = []
+        if not run.ended:
+            yield draft_of(run, None)
+    yield draft_of(run, None)
+
+
+def _write(run: Run, accepted: Sequence[tuple[int, float]]) -> None:
+    """Append accepted tokens up to the middle's end.
+
+    The rule of the end is asked after every token, so that the text does not depend on how many come at once.
+    """
+    request = run.request
+    for token, probability in accepted[: request.max_tokens - len(run.out)]:
+        if run.denoiser.tokens.is_special(token):
+            run.ended = "end"
+            return
+        run.out.append(token)
+        run.log_p.append(math.log(max(probability, 1e-9)))
+        run.text = run.shown(run.out)
+        if request.end is not None and (keep := request.end(run.text)) is not None:
+            run.text, run.ended = run.text[:keep], "rule"
+            return
+    if len(run.out) >= request.max_tokens:
+        run.ended = "length"
+
+
+def _guess(run: Run, guess: Sequence[int], seeds: Seeds | None) -> list[int]:
+    """Tokens to check instead of a draft: the caller's guess, or a copy from the prompt."""
+    if run.policy.causal != "check" or run.policy.visible is None:
+        return []
+    room = min(run.request.max_tokens - len(run.out) - 1, GUESSED_SLOTS)
+    if rest := list(guess[len(run.out) : len(run.out) + room]):
+        return rest
+    return seeds.guess([*run.prompt.ids[-8:], *run.out], room) if seeds is not None else []
+
+
+def _first_canvas(run: Run, guess: Sequence[int]) -> Canvas:
+    """A block of slots. Where there is a guess the block is the guess alone: it needs no draft, only its check.
+
+    A check gives one token more than the block has slots.
+    """
+    mask_id = run.denoiser.mask_id
+    if run.policy.visible is None:
+        return Canvas.masked(0, mask_id)
+    if guess:
+        return Canvas.seeded(guess, len(guess), mask_id)
+    more = int(run.policy.causal == "check")
+    return Canvas.masked(min(run.denoiser.block_size, run.request.max_tokens - len(run.out)) - more, mask_id)
+
+
+def _denoise(run: Run, last: int, canvas: Canvas) -> Iterator[Canvas]:
+    """Denoise the block pass by pass until no slot is masked."""
+    if run.policy.visible is None or not canvas.n_open:
+        return
+
+    def propose(canvas: Canvas, may_grow: bool) -> Proposals:
+        del may_grow  # a block has its size
+        run.forwards += 1
+        return run.session.draft(last, canvas.model_input(run.denoiser.mask_id), run.choice())
+
+    limit = run.dial.drafts if run.policy.causal == "check" else run.dial.steps
+    yield from refine(canvas, propose, run.policy, limit, run.denoiser.mask_id, hurry=run.late)
+
+
+def _causal(run: Run, last: int, block: list[int]) -> list[tuple[int, float]]:
+    """The causal pass over a finished block: the accepted tokens with their probabilities; the cache advances."""
+    proposals = run.session.check([last, *block], run.choice())
+    run.forwards += 1
+    own = list(zip(proposals.token, proposals.confidence, strict=True))
+    if run.policy.causal == "write":
+        # the last token of the block is the next block's first row: its keys are written then
+        run.session.keep(len(block))
+        return [(t, own[i][1] if own[i][0] == t else WRITTEN_ANYWAY) for i, t in enumerate(block)]
+    n = 0
+    while n < len(block) and block[n] == own[n][0]:
+        n += 1
+    run.session.keep(n + 1)
+    return own[: n + 1]
+
+
+def draft_of(run: Run, canvas: Canvas | None) -> Draft:
+    """What people may see of the run: after it has ended, its final text."""
+    pieces = run.denoiser.tokens
+    slots = [Slot(pieces.decode([t]), "settled", math.exp(p)) for t, p in zip(run.out, run.log_p, strict=True)]
+    shown, n_open = run.out, 0
+    if canvas is not None:
+        seen = [t for t, s in zip(canvas.tokens, canvas.states, strict=True) if s != "masked"]
+        shown, n_open = [*run.out, *seen], canvas.n_open
+        slots += [
+            Slot("" if s == "masked" else pieces.decode([t]), s, c, r)
+            for t, s, c, r in zip(canvas.tokens, canvas.states, canvas.confidence, canvas.revised, strict=True)
+        ]
+    total = 1000 * (time.monotonic() - run.began)
+    text = run.text if canvas is None else run.shown(shown)
+    return Draft(
+        text=text,
+        slots=tuple(slots),
+        settled=len(run.text),
+        confidence=run.confidence,
+        n_open=n_open,
+        n_tokens=len(shown),
+        forwards=float(run.forwards),
+        prefilled=run.prefilled,
+        copied=run.copied,
+        done=bool(run.ended),
+        ended=run.ended,
+        candidate=run.candidate,
+        ms={"prefill": run.prefill_ms, "decode": total - run.prefill_ms, "total": total},
+    )

@@ -1,0 +1,85 @@
+"""Judge rounds: a text that the judge objects to is masked again where it objects, with the earlier choice barred.
+
+For a causal block denoiser, masking a slot again means to write again from there: what stood before it stays (and
+its keys stay in the cache), what stood behind it may be copied into the new rest. The slot chosen is the least sure one
+under the objection. A round counts only if it strictly reduces the objections; the best text wins.
+
+This module knows nothing about what a judge looks at (the server's is tree-sitter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from mercury_model.draft import Draft
+from mercury_model.filling import Run, draft_of, fill
+
+NEAR = 6
+"""Slots before an objection that may be its cause: a parser notices a wrong token a little late."""
+
+
+def fill_judged(run: Run) -> Iterator[Draft]:
+    """Like fill, with up to the dial's rounds of second thoughts; only the last draft has done=True."""
+    judge = run.request.judge
+    if judge is None or run.dial.rounds == 0:
+        yield from fill(run)
+        return
+    best = run
+    for draft in fill(run):
+        if not draft.done:
+            yield draft
+    objections = judge(best.text)
+    tried: dict[int, set[int]] = {}
+    for _ in range(run.dial.rounds):
+        if not objections or best.late() or best.ended == "deadline":
+            break
+        again = doubtful_slot(best, objections, tried)
+        if again is None:
+            break
+        barred = tried.setdefault(again, set())
+        barred.add(best.out[again])
+        attempt = _from_slot(best, again, frozenset(barred))
+        for draft in fill(attempt):
+            if not draft.done:
+                yield draft
+        left = judge(attempt.text)
+        if len(left) < len(objections):
+            attempt.candidate, best, objections, tried = best.candidate, attempt, left, {}
+        else:
+            best.forwards, best.prefilled = attempt.forwards, attempt.prefilled
+    yield draft_of(best, None)
+
+
+def doubtful_slot(run: Run, objections: Sequence[tuple[int, int]], tried: dict[int, set[int]]) -> int | None:
+    """The least sure token under the first objection, or a little before it; None if there is none left to try."""
+    ends = _ends(run)
+    start, end = objections[0]
+    under = [i for i, e in enumerate(ends) if e > start and (i == 0 or ends[i - 1] < max(end, start + 1))]
+    first = under[0] if under else len(ends)
+    # slots already tried once go last: another place is more likely to be the cause
+    slots = [i for i in range(max(0, first - NEAR), under[-1] + 1 if under else len(ends)) if len(tried.get(i, ())) < 2]
+    return min(slots, key=lambda i: (len(tried.get(i, ())), run.log_p[i]), default=None)
+
+
+def _ends(run: Run) -> list[int]:
+    """For each token, how many characters of the text there are behind it."""
+    return [len(run.shown(run.out[: i + 1])) for i in range(len(run.out))]
+
+
+def _from_slot(run: Run, slot: int, barred: frozenset[int]) -> Run:
+    return Run(
+        run.denoiser,
+        replace(run.request, guess=""),
+        run.session,
+        run.prompt,
+        barred,
+        out=run.out[:slot],
+        log_p=run.log_p[:slot],
+        forwards=run.forwards,
+        prefilled=run.prefilled,
+        copied=run.copied,
+        began=run.began,
+        prefill_ms=run.prefill_ms,
+        hints=(*run.hints, tuple(run.out)),
+    )
