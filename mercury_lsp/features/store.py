@@ -21,9 +21,6 @@ class Documents:
     def drop(self, uri: str) -> None:
         self._open.pop(document_key(uri), None)
 
-    def __len__(self) -> int:
-        return len(self._open)
-
 
 def document_key(uri: str) -> str:
     """One name for all spellings of a URI."""

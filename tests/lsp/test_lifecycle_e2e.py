@@ -201,6 +201,18 @@ def test_the_exit_status_is_0_after_a_goodbye() -> None:
         leave(process)
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_input_from_a_file_and_input_that_breaks_off_end_the_server_too(tmp_path: Path, complete: bool) -> None:
+    goodbye = frame({"id": 2, "method": "shutdown"}) + frame({"method": "exit"})
+    conversation = tmp_path / "conversation"
+    conversation.write_bytes(hello(None) + (goodbye if complete else goodbye[:40]))
+    with conversation.open("rb") as stdin:
+        done = subprocess.run(SERVER, stdin=stdin, capture_output=True, env=server_env(), cwd=ROOT, timeout=SECONDS)
+    assert b'"capabilities"' in done.stdout
+    assert done.returncode == (0 if complete else 1)
+    assert b"Traceback" not in done.stderr
+
+
 WRAPPER = """
 import subprocess, sys
 server = subprocess.Popen(sys.argv[1:])
