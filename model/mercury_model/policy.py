@@ -189,6 +189,7 @@ class Policy:
     would have written, plus one token; "write" keeps all and only fills the KV cache.
     edit_above: a shown slot takes another token in place when that one is at least this probable; inf: never.
     polish: passes that may still edit after no slot is masked; they end when nothing changes.
+    revises: a slot that is shown may change or be masked again.
     """
 
     name: str
@@ -197,34 +198,37 @@ class Policy:
     about: str
     edit_above: float = math.inf
     polish: int = 0
+    revises: bool = False
 
 
-POLICIES = {
-    policy.name: policy
-    for policy in (
-        Policy(
-            "check", at_once, "check", "draft in parallel, keep what one-at-a-time decoding would have written", 0.0
-        ),
-        Policy(
-            "threshold", by_threshold, "write", "pure diffusion: confident slots shown, doubtful ones masked again", 0.0
-        ),
-        Policy("greedy", None, "check", "one token at a time, the yardstick"),
-        Policy("maskgit_plus", by_probability, "write", "an equal share per step, most probable first"),
-        Policy("topk_margin", by_margin, "write", "an equal share per step, clearest lead first"),
-        Policy("entropy", by_entropy, "write", "an equal share per step, least uncertain first"),
-        Policy("factor", by_factor, "write", "as many slots at once as the factor bound allows"),
-        Policy("entropy_bound", by_entropy_bound, "write", "as many slots at once as a bound on their entropy allows"),
-        Policy("remask", by_planning, "write", "a growing number of the surest slots, doubtful ones masked again"),
-        Policy(
-            "edit",
-            by_editing,
-            "write",
-            "confident slots shown, shown tokens replaced by surer ones",
-            EDIT_ABOVE,
-            EDIT_PASSES,
-        ),
-    )
-}
+_ROWS = (
+    Policy("check", at_once, "check", "draft in parallel, keep what one-at-a-time decoding would have written", 0.0),
+    Policy(
+        "threshold",
+        by_threshold,
+        "write",
+        "pure diffusion: confident slots shown, doubtful ones masked again",
+        edit_above=0.0,
+        revises=True,
+    ),
+    Policy("greedy", None, "check", "one token at a time, the yardstick"),
+    Policy("maskgit_plus", by_probability, "write", "an equal share per step, most probable first"),
+    Policy("topk_margin", by_margin, "write", "an equal share per step, clearest lead first"),
+    Policy("entropy", by_entropy, "write", "an equal share per step, least uncertain first"),
+    Policy("factor", by_factor, "write", "as many slots at once as the factor bound allows"),
+    Policy("entropy_bound", by_entropy_bound, "write", "as many slots at once as a bound on their entropy allows"),
+    Policy("remask", by_planning, "write", "a growing number of the surest slots, others masked again", revises=True),
+    Policy(
+        "edit",
+        by_editing,
+        "write",
+        "confident slots shown, shown tokens replaced by surer ones",
+        edit_above=EDIT_ABOVE,
+        polish=EDIT_PASSES,
+        revises=True,
+    ),
+)
+POLICIES = {policy.name: policy for policy in _ROWS}
 
 
 def policy_named(name: str) -> Policy:

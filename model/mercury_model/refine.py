@@ -59,8 +59,9 @@ def refine(
         polished += not canvas.n_open
         hurried = hurry()
         room = 0 if hurried else min(resizing.max_slots - len(canvas), resizing.max_slots - grown)
-        proposals = hold(canvas, propose(canvas, room > 0), policy.edit_above)
-        wants = {i for i in masked_slots(canvas) if proposals.token[i] in (resizing.expand, resizing.delete)}
+        sizes = (resizing.expand, resizing.delete)
+        proposals = hold(canvas, propose(canvas, room > 0), policy.edit_above, sizes)
+        wants = {i for i in masked_slots(canvas) if proposals.token[i] in sizes}
         last = hurried or index >= limit - 1
         # the text waits for the length: nothing is forced while slots still ask for more or less room
         due = last and not hurried and bool(wants)
@@ -84,15 +85,16 @@ def refine(
             return
 
 
-def hold(canvas: Canvas, proposals: Proposals, edit_above: float) -> Proposals:
+def hold(canvas: Canvas, proposals: Proposals, edit_above: float, sizes: tuple[int | None, ...] = ()) -> Proposals:
     """Shown slots keep their token unless another one is at least `edit_above` probable; fixed ones keep it always.
 
+    `sizes`: tokens that are no text, which a shown slot never takes.
     A kept token's confidence is what the other one leaves for it, at most what it was shown with.
     """
     token, confidence = list(proposals.token), list(proposals.confidence)
     for i, state in enumerate(canvas.states):
         if state == "masked" or token[i] == canvas.tokens[i]:
             continue
-        if canvas.fixed[i] or confidence[i] < edit_above:
+        if canvas.fixed[i] or confidence[i] < edit_above or token[i] in sizes:
             token[i], confidence[i] = canvas.tokens[i], min(canvas.confidence[i], 1 - confidence[i])
     return replace(proposals, token=token, confidence=confidence)
