@@ -1,14 +1,15 @@
 """Settings: dataclasses in which every field has a default and says what it is for.
 
 A wrong setting is a message and the default, never a refusal to start. Names may come in camelCase (editors) or
-snake_case (files). This module knows nothing about where settings come from.
+snake_case (files). Sources are laid over each other, later ones win; this module knows nothing about how they are
+read. docs/settings.md and its JSON schema are made from these classes (settings_docs.py).
 """
 
 import dataclasses
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -19,12 +20,15 @@ from mercury_model.draft import Effort
 T = TypeVar("T")
 
 
-def _option(default: T, doc: str, *, low: float | None = None, high: float | None = None) -> T:
-    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
+def _option(default: T, doc: str, *, low: float | None = None, high: float | None = None, adds: bool = False) -> T:
+    """adds: a list to which each source adds, instead of taking the place of the one before."""
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high, "adds": adds})
 
 
 @dataclass(frozen=True)
 class ModelSettings:
+    """The model. One model serves all folders: a `.mercury.toml` cannot set these."""
+
     name: str = _option("quicksilver-0.5b", "Which model to load; `mercury-lsp model list` prints the names.")
     device: str = _option("auto", "Where it runs: auto, cpu, cuda or cuda:N.")
     idle_unload_minutes: float = _option(
@@ -54,27 +58,66 @@ class InlineSettings:
 
 @dataclass(frozen=True)
 class FileSettings:
+    """Which files are worked on. An ignored file gets no suggestions and is shown to the model in no other way."""
+
     max_kilobytes: int = _option(8192, "Larger buffers get no suggestions.", low=1)
     schemes: tuple[str, ...] = _option(
         ("file", "untitled", "buffer", "inmemory"), "URI schemes of buffers that get suggestions."
     )
+    ignore: tuple[str, ...] = _option(
+        (),
+        "Globs of files to ignore, in the syntax of .gitignore, relative to the folder or absolute. They add to the "
+        "built-in ones for secrets and to each other's; `!.env.example` allows a file again.",
+        adds=True,
+    )
+    gitignore: bool = _option(True, "Ignore what .gitignore ignores.")
 
 
 @dataclass(frozen=True)
 class ContextSettings:
+    """What the model is shown around the cursor, and of other places."""
+
     tokens: int | None = _option(
         None, "Tokens shown to the model; null takes what the device reads in about a second.", low=64
     )
     suffix_share: float = _option(0.25, "Share of them for the text after the cursor.", low=0, high=0.9)
+    share: float = _option(
+        0.25,
+        "Largest share of them for other places: declarations that the code around the cursor uses, recent edits, "
+        "similar code in other open files, diagnostics. 0 shows the current file only.",
+        low=0,
+        high=0.8,
+    )
+    index: bool = _option(True, "Index the definitions in the workspace folders, in a process of its own.")
+    index_max_files: int = _option(50_000, "Files in the index at most, those near the top first.", low=0)
+    index_max_file_kilobytes: int = _option(512, "Larger files are not indexed.", low=1)
+    refresh_seconds: float = _option(
+        20.0, "After so long a pause the other places are chosen anew; until then they stay as they are.", low=0
+    )
+    watch: bool = _option(True, "Watch the folders for changes where the editor cannot do it.")
 
 
 @dataclass(frozen=True)
 class Settings:
+    """Everything."""
+
     enabled: bool = _option(True, "Switches everything off when false.")
-    model: ModelSettings = field(default_factory=ModelSettings)
+    model: ModelSettings = field(default_factory=ModelSettings, metadata={"editor_only": True})
     inline: InlineSettings = field(default_factory=InlineSettings)
     files: FileSettings = field(default_factory=FileSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where settings come from. name: of a file, for messages; empty for the editor. raw: what it holds.
+
+    project: a file of the project, which cannot set what belongs to the editor.
+    """
+
+    name: str
+    raw: object
+    project: bool = False
 
 
 def _exactly(kind: type, *also: type) -> Any:
@@ -99,41 +142,85 @@ def _converter() -> cattrs.Converter:
 _CONVERTER = _converter()
 
 
+Accepted = dict[str, Any]
+"""Options of one source that were taken, by field name; a group's are a dict of its own."""
+
+
 def read_settings(raw: object) -> tuple[Settings, list[str]]:
     """Settings from what a client or a file holds, and one line about each option that was not taken.
 
     raw: a mapping, the same under a key "mercury", or None.
     """
-    if isinstance(raw, Mapping) and isinstance(raw.get("mercury"), Mapping):
-        raw = raw["mercury"]
+    return read_layers([Source("", raw)])
+
+
+def read_layers(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
+    """Settings from several sources, later ones over earlier ones, and one line about each option not taken."""
     problems: list[str] = []
-    return _structure(Settings, raw, "", problems), problems
+    accepted: Accepted = {}
+    for source in sources:
+        raw, found = source.raw, list[str]()
+        if isinstance(raw, Mapping) and isinstance(raw.get("mercury"), Mapping):
+            raw = raw["mercury"]
+        layer = _accept(Settings, raw, "", source.project, found)
+        accepted = _laid_over(Settings, accepted, layer)
+        problems += [f"{source.name}: {problem}" if source.name else problem for problem in found]
+    return _build(Settings, accepted), problems
 
 
-def _structure(cls: type[T], raw: object, path: str, problems: list[str]) -> T:
+def option_fields(cls: type) -> "dict[str, tuple[dataclasses.Field[Any], Any]]":
+    """Of each field of a settings class, the field and its type."""
+    hints = typing.get_type_hints(cls)
+    return {f.name: (f, hints[f.name]) for f in dataclasses.fields(cls)}
+
+
+def _accept(cls: type, raw: object, path: str, project: bool, problems: list[str]) -> Accepted:
     if raw is None:
-        return cls()
+        return {}
     if not isinstance(raw, Mapping):
         problems.append(f"Setting {path or 'mercury'} must be a table of options; the defaults are used.")
-        return cls()
-    hints = typing.get_type_hints(cls)
-    fields = {f.name: f for f in dataclasses.fields(typing.cast("Any", cls))}
-    values: dict[str, Any] = {}
+        return {}
+    fields = option_fields(cls)
+    values: Accepted = {}
     for key, value in typing.cast("Mapping[object, object]", raw).items():
         name = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", str(key)).lower()
         where = f"{path}.{key}" if path else str(key)
         if name not in fields:
             problems.append(f"Unknown setting {where}: it is ignored; the options here are {', '.join(fields)}.")
-        elif dataclasses.is_dataclass(hints[name]):
-            values[name] = _structure(hints[name], value, where, problems)
+            continue
+        option, hint = fields[name]
+        if project and option.metadata.get("editor_only"):
+            problems.append(f"Setting {where} belongs in the editor's settings, not in a folder's: it is ignored.")
+        elif dataclasses.is_dataclass(hint):
+            values[name] = _accept(typing.cast("type", hint), value, where, project, problems)
         else:
             try:
-                values[name] = _leaf(fields[name], hints[name], value)
+                values[name] = _leaf(option, hint, value)
             except Exception:
                 problems.append(
-                    f"Setting {where} must be {_expected(fields[name], hints[name])}; "
-                    f"the default {fields[name].default!r} is used."
+                    f"Setting {where} must be {expected(option, hint)}; the default {option.default!r} is used."
                 )
+    return values
+
+
+def _laid_over(cls: type, below: Accepted, above: Accepted) -> Accepted:
+    result = below | above
+    for name, (option, hint) in option_fields(cls).items():
+        if dataclasses.is_dataclass(hint):
+            result[name] = _laid_over(typing.cast("type", hint), below.get(name, {}), above.get(name, {}))
+        elif option.metadata["adds"] and name in below and name in above:
+            result[name] = tuple(dict.fromkeys((*below[name], *above[name])))
+    return result
+
+
+def _build(cls: type[T], accepted: Accepted) -> T:
+    values = {
+        name: _build(typing.cast("type[Any]", hint), accepted.get(name, {}))
+        if dataclasses.is_dataclass(hint)
+        else accepted[name]
+        for name, (_, hint) in option_fields(cls).items()
+        if dataclasses.is_dataclass(hint) or name in accepted
+    }
     return cls(**values)
 
 
@@ -151,7 +238,8 @@ def _leaf(option: "dataclasses.Field[Any]", hint: Any, value: object) -> Any:
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", types.NoneType: "null"}
 
 
-def _expected(option: "dataclasses.Field[Any]", hint: Any) -> str:
+def expected(option: "dataclasses.Field[Any]", hint: Any) -> str:
+    """What an option takes, in words."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         text = "one of " + ", ".join(map(str, arguments))

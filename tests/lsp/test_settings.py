@@ -1,11 +1,15 @@
 """Settings: what is taken, what is refused, and that a refusal is a message and the default."""
 
 import dataclasses
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mercury_lsp.settings import InlineSettings, Settings, read_settings
+from mercury_lsp import settings_docs
+from mercury_lsp.settings import InlineSettings, Settings, Source, read_layers, read_settings
+from mercury_lsp.settings_files import folder_source
 
 
 @pytest.mark.parametrize(
@@ -80,3 +84,83 @@ def test_every_option_says_what_it_is_for_and_takes_its_own_default() -> None:
     assert len(options) > 10
     assert all(option.metadata["doc"].endswith(".") for option in options)
     assert read_settings(dataclasses.asdict(Settings())) == (Settings(), [])
+
+
+def test_later_sources_win_option_by_option_and_ignore_globs_add_up() -> None:
+    editor = {"inline": {"maxTokens": 10, "strings": False}, "files": {"ignore": ["*.sql"]}, "model": {"name": "m"}}
+    folder = {"inline": {"max_tokens": 20}, "files": {"ignore": ["*.csv", "*.sql"]}}
+    settings, problems = read_layers([Source("", editor), Source("x", folder, project=True)])
+    assert problems == []
+    assert settings.inline == InlineSettings(max_tokens=20, strings=False)
+    assert settings.files.ignore == ("*.sql", "*.csv")
+    assert settings.model.name == "m"
+
+
+def test_O5_a_wrong_option_of_a_folder_is_named_with_its_file_and_the_editors_stays() -> None:
+    sources = [Source("", {"inline": {"maxTokens": 10}}), Source("/p/.mercury.toml", {"inline": {"max_tokens": "x"}})]
+    settings, problems = read_layers(sources)
+    assert settings.inline.max_tokens == 10
+    assert len(problems) == 1
+    assert problems[0].startswith("/p/.mercury.toml: Setting inline.max_tokens must be a whole number")
+
+
+def test_a_folder_cannot_choose_the_model() -> None:
+    settings, problems = read_layers([Source("f", {"model": {"name": "theirs"}, "enabled": False}, project=True)])
+    assert settings == Settings(enabled=False)
+    assert len(problems) == 1
+    assert "model belongs in the editor's settings" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "raw", "message"),
+    [
+        (None, None, ""),
+        (b"[inline]\nmax_tokens = 3\n", {"inline": {"max_tokens": 3}}, ""),
+        (b"[inline\n", None, "not valid TOML"),
+        (b"x = '\xff'\n", None, "cannot be read"),
+        (b"#" * 300_000, None, "too large"),
+    ],
+)
+def test_the_file_of_a_folder(tmp_path: Path, content: bytes | None, raw: object, message: str) -> None:
+    file = tmp_path / ".mercury.toml"
+    if content is not None:
+        file.write_bytes(content)
+    source, problem = folder_source(tmp_path)
+    assert (source.raw if source else None) == raw
+    assert message in problem
+    assert bool(message) == bool(problem)
+    if problem:
+        assert problem.startswith(str(file))
+
+
+def test_the_documentation_is_current() -> None:
+    assert settings_docs.stale() == [], "run python -m mercury_lsp.settings_docs"
+
+
+def test_every_option_is_in_the_documentation_and_in_the_declaration_for_VS_Code() -> None:
+    text, declared = settings_docs.markdown(), settings_docs.vscode_properties()
+    options = every_option()
+    assert len(declared) == len(options)
+    for option in options:
+        assert f"| `{option.name}` |" in text
+    defaults = {name.removeprefix("mercury."): value["default"] for name, value in declared.items()}
+    nested: dict[str, Any] = {}
+    for name, default in defaults.items():
+        *groups, leaf = name.split(".")
+        place = nested
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[leaf] = default
+    assert read_settings(json.loads(json.dumps(nested))) == (Settings(), [])
+
+
+def test_the_schema_names_what_a_folder_may_set() -> None:
+    properties = settings_docs.schema()["properties"]
+    assert set(properties) == {"enabled", "inline", "files", "context"}
+    assert properties["inline"]["properties"]["max_tokens"] == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 1024,
+        "default": 64,
+        "description": "Longest suggestion, in tokens.",
+    }
