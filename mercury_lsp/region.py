@@ -15,7 +15,7 @@ from mercury_lsp import syntax
 from mercury_lsp.languages import grammar_of
 from mercury_lsp.lexical import scan_before
 from mercury_lsp.text import Document, IndentStyle, Span, model_text
-from mercury_model.draft import Request
+from mercury_model.draft import Infiller, Request
 
 Kind = Literal["line", "block", "rest"]
 CountTokens = Callable[[str], int]
@@ -33,6 +33,13 @@ class Budget:
 
     prefix: int
     suffix: int
+
+    @staticmethod
+    def of(infiller: Infiller, tokens: int | None = None, suffix_share: float = 0.25) -> "Budget":
+        """`tokens`, or what the infiller's device reads in about a second, shared between both sides."""
+        total = tokens or infiller.info.context_tokens
+        suffix = int(total * suffix_share)
+        return Budget(total - suffix, suffix)
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,13 @@ def completion_region(
         Span(_before_start(document, cursor, budget.prefix, count_tokens, last), cursor),
         Span(span.end, _after_end(document, span.end, budget.suffix, count_tokens, last)),
     )
+
+
+def cut_windows(document: Document, hole: Span, budget: Budget, count_tokens: CountTokens) -> tuple[Span, Span]:
+    """The windows before and after a hole that fit the budget, cut where lines begin."""
+    before = _before_start(document, hole.start, budget.prefix, count_tokens, None)
+    after = _after_end(document, hole.end, budget.suffix, count_tokens, None)
+    return Span(before, hole.start), Span(hole.end, after)
 
 
 def request_for(region: EditRegion, **fields: Any) -> Request:

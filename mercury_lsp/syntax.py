@@ -26,6 +26,7 @@ __all__ = [
     "Parsed",
     "Replacement",
     "SyntaxProblem",
+    "anonymous_tokens",
     "complete_unit",
     "ends_docstring",
     "errors",
@@ -86,6 +87,17 @@ class Parsed:
 def _language(name: str) -> Language:
     grammar = GRAMMARS[name]
     return Language(cast("object", getattr(import_module(grammar.module), grammar.loader)()))
+
+
+@lru_cache
+def anonymous_tokens(name: str) -> tuple[str, ...]:
+    """The keywords and punctuation of a grammar; none for an unknown name."""
+    if name not in GRAMMARS:
+        return ()
+    language = _language(name)
+    kinds = range(language.node_kind_count)
+    visible = (k for k in kinds if language.node_kind_is_visible(k) and not language.node_kind_is_named(k))
+    return tuple(sorted({language.node_kind_for_id(k) or "" for k in visible}))
 
 
 class _Parsers(threading.local):
