@@ -1,0 +1,113 @@
+"""The end probe: does the middle end behind this token?
+
+A small head on the base's final hidden states of the causal check, which are computed anyway. It sees besides how
+the suffix begins, and how much of the base's own probability for the next token lies on tokens with which the
+suffix could begin: a model that was never taught to stop goes on with the suffix where the middle ends.
+
+This module knows nothing about syntax, policies or training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from mercury_model.errors import CheckpointError
+from mercury_model.tokens import Tokens
+
+FORMAT = "mercury-probe-1"
+SUFFIX_TOKENS = 8
+SUFFIX_CHARS = 24
+N_SIGNS = 4
+"""Numbers per row beside the vectors; see signs()."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What the probe knows of a suffix. vector [2H]: its first token's embedding, and the mean of its first ones.
+
+    openings i64 [n]: the tokens with which a text that begins like the suffix can begin; never empty.
+    """
+
+    vector: Tensor
+    openings: Tensor
+
+
+def ending(tokens: Tokens, embed: Tensor, suffix: str) -> Ending:
+    """embed [V, H]. An empty suffix begins with the end token."""
+    text = suffix[: 4 * SUFFIX_CHARS]
+    ids = tokens.encode(text)[:SUFFIX_TOKENS] or [tokens.end]
+    openings = {ids[0]}
+    for n in range(1, min(SUFFIX_CHARS, len(text)) + 1):
+        whole = tokens.encode(text[:n])
+        if len(whole) == 1:
+            openings.add(whole[0])
+    rows = embed[torch.tensor(ids, device=embed.device)].float()
+    return Ending(torch.cat([rows[0], rows.mean(0)]), torch.tensor(sorted(openings), device=embed.device))
+
+
+def signs(hidden: Tensor, embed: Tensor, about: Ending, token: Tensor, confidence: Tensor, end: int) -> Tensor:
+    """[R, 4]: log of the probability that the suffix's openings get together, of the end token, of the row's own
+    choice; whether that choice is one of the openings.
+
+    hidden [R, H]; token [R] and confidence [R] are what the check proposed there: together with the choice's logit
+    they give the softmax's denominator, so the vocabulary is not gone through again.
+    """
+    hidden = hidden.float()
+    log_p = confidence.float().clamp_min(1e-9).log()
+    total = (hidden * embed[token].float()).sum(-1) - log_p
+    openings = (hidden @ embed[about.openings].float().T).logsumexp(-1) - total
+    stop = hidden @ embed[end].float() - total
+    opens = (token[:, None] == about.openings).any(-1).float()
+    return torch.stack([openings.clamp(-20, 0), stop.clamp(-20, 0), log_p, opens], -1)
+
+
+class Probe:
+    """of_hidden [r, H], of_suffix [r, 2H], of_signs [r, 4], bias [r], out [r], out_bias []. end: the end token."""
+
+    def __init__(self, parts: dict[str, Tensor], embed: Tensor, end: int, threshold: float) -> None:
+        self.parts = {name: tensor.to(embed.device, torch.float32) for name, tensor in parts.items()}
+        self.embed = embed
+        self.end = end
+        self.threshold = threshold
+
+    @staticmethod
+    def load(path: Path, embed: Tensor, end: int) -> Probe:
+        """embed [V, H]: the base's. CheckpointError says what does not fit."""
+        try:
+            with safe_open(path, framework="pt") as file:
+                meta = file.metadata() or {}
+                parts: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if meta.get("format") != FORMAT or parts["of_hidden"].shape[1] != embed.shape[1]:
+                raise CheckpointError(f"{path.name}: probe and base do not match; reinstall mercury-lsp")
+            return Probe(parts, embed, end, float(meta["threshold"]))
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            raise CheckpointError(f"{path.name}: the end probe cannot be read ({error}); reinstall") from None
+
+    @torch.inference_mode()
+    def ends(self, hidden: Tensor, about: Ending, token: Sequence[int], confidence: Sequence[float]) -> list[float]:
+        """For each row [R, H] of a causal check: the probability that the middle ends behind the row's token.
+
+        token, confidence: what the check proposed at each row. At least `threshold` means: end here.
+        """
+        device = hidden.device
+        extra = signs(
+            hidden,
+            self.embed,
+            about,
+            torch.tensor(token, device=device),
+            torch.tensor(confidence, device=device),
+            self.end,
+        )
+        return score(self.parts, hidden, about.vector[None], extra).sigmoid().tolist()
+
+
+def score(parts: dict[str, Tensor], hidden: Tensor, suffix: Tensor, extra: Tensor) -> Tensor:
+    """The head itself: hidden [R, H], suffix [1 or R, 2H], extra [R, 4] -> logits [R]."""
+    x = hidden.float() @ parts["of_hidden"].T + suffix @ parts["of_suffix"].T + extra @ parts["of_signs"].T
+    return torch.nn.functional.silu(x + parts["bias"]) @ parts["out"] + parts["out_bias"]

@@ -1,0 +1,135 @@
+"""What a training step needs of the untouched base: its keys, its hidden states and its own choices.
+
+Nothing here has a gradient. On the CPU the base runs on its 8-bit path, as it does in use: what is learned is to
+please the weights that will check. This module knows nothing about blocks, masks or losses.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from shards import Shards
+from torch import Tensor
+
+from mercury_kernels import Weight, int8_weight, linear
+from mercury_kernels.linear import Dense
+from mercury_model import store
+from mercury_model.checkpoint import read_checkpoint
+from mercury_model.tokens import Tokens
+from mercury_model.transformer import Config, KVCache, Rows, Transformer
+
+PASS_ROWS = 256
+SHORTLIST = 24_000
+"""Vocabulary rows that are learned and drafted: of the corpus' tokens, all but about 3%."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortlist:
+    """The tokens that a loss knows, for 152k logits a row cost more than the layers that are trained.
+
+    ids [n] i64, ascending. column [V] i64: where a token stands among them, -1 if it does not.
+    weight [n, H]: their rows of the output matrix. tile: the same as the base's arithmetic wants it.
+    """
+
+    ids: Tensor
+    column: Tensor
+    weight: Tensor
+    tile: Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One sequence of L tokens after its pass through the base.
+
+    ids [L] i64; columns [L] i64: where they stand in the shortlist, -1 if they do not.
+    own [L] i64: the column of the token that the base itself would put after each token.
+    hidden [L, H]: final normed hidden states. keys, values [n_layers, n_kv_heads, L, D].
+    """
+
+    ids: Tensor
+    columns: Tensor
+    own: Tensor
+    hidden: Tensor
+    keys: Tensor
+    values: Tensor
+
+
+class Base:
+    """The frozen base on one device. path: the file that its weights were read from."""
+
+    def __init__(self, config: Config, transformer: Transformer, tokens: Tokens, path: Path) -> None:
+        self.config = config
+        self.transformer = transformer
+        self.tokens = tokens
+        self.path = path
+
+    @property
+    def device(self) -> torch.device:
+        return self.transformer.device
+
+    def read(self, ids: Sequence[int], shortlist: Shortlist) -> Context:
+        """One causal pass over `ids`."""
+        sequence = torch.tensor(ids, dtype=torch.int64, device=self.device)
+        cache = self.transformer.new_cache()
+        hidden = run(self.transformer, sequence, cache)
+        return self.context(sequence, cache, hidden, shortlist)
+
+    def context(self, ids: Tensor, cache: KVCache, hidden: Tensor, shortlist: Shortlist) -> Context:
+        n = ids.shape[0]
+        own = torch.cat([linear(rows, shortlist.tile).argmax(-1) for rows in hidden.split(PASS_ROWS)])
+        # copies, because tensors of an inference pass cannot take part in a gradient
+        keys, values = cache.keys[:, :, :n].clone(), cache.values[:, :, :n].clone()
+        return Context(ids, shortlist.column[ids], own.clone(), hidden.clone(), keys, values)
+
+
+def run(transformer: Transformer, ids: Tensor, cache: KVCache) -> Tensor:
+    """Append `ids` [n] to the cache, causally; final normed hidden states [n, H]."""
+    found: list[Tensor] = []
+    for part in ids.split(PASS_ROWS):
+        found += transformer.forward([Rows(part, cache, cache.length)])
+        cache.length += part.shape[0]
+    return torch.cat(found)
+
+
+def load_base(device: torch.device, dtype: store.Dtype | None = None, name: str = store.DEFAULT) -> Base:
+    """The embedded model: 8-bit on the CPU, bf16 on a GPU, unless dtype says otherwise."""
+    paths = store.ensure(name, dtype or ("bf16" if device.type == "cuda" else "int8"))
+    config, weights = read_checkpoint(paths.weights, device)
+    return Base(config, Transformer(config, weights), Tokens(paths.tokenizer), paths.weights)
+
+
+def frequent(shards: Shards, tokens: Tokens, n: int) -> list[int]:
+    """The n most frequent tokens of the training split, and the special tokens of infilling; ascending."""
+    counts = np.zeros(1 << 18, np.int64)
+    for row in shards.of("train"):
+        counts += np.bincount(shards.tokens[row.offset : row.offset + row.n], minlength=len(counts))
+    order = np.argsort(-counts, kind="stable")[:n]
+    special = (tokens.end, tokens.fim_prefix, tokens.fim_middle, tokens.fim_suffix, tokens.file_sep)
+    return sorted({*order[counts[order] > 0].tolist(), *special})
+
+
+def shortlist_from(run: Path, shards: Shards, base: Base, n: int = SHORTLIST) -> Shortlist:
+    """A run's shortlist, chosen once: a corpus that grows must not change what the columns mean."""
+    path = run / "shortlist.json"
+    if not path.exists():
+        run.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(frequent(shards, base.tokens, n)), encoding="utf-8")
+    return shortlist_of(json.loads(path.read_text(encoding="utf-8")), base.path, base.config, base.device)
+
+
+def shortlist_of(ids: Sequence[int], path: Path, config: Config, device: torch.device) -> Shortlist:
+    """The rows `ids` of the output matrix in the weights file `path`."""
+    chosen = torch.tensor(ids, dtype=torch.int64)
+    with safe_open(path, framework="pt") as file:
+        weight: Tensor = file.get_tensor("lm_head.weight")[chosen].to(device)
+        scale = file.get_tensor("lm_head.scale")[chosen].to(device) if weight.dtype == torch.int8 else None
+    column = torch.full((config.vocab,), -1, dtype=torch.int64)
+    column[chosen] = torch.arange(len(ids))
+    chosen, column = chosen.to(device), column.to(device)
+    if scale is None:
+        return Shortlist(chosen, column, weight.float(), Dense(weight))
+    return Shortlist(chosen, column, weight.float() * scale[:, None], int8_weight(weight, scale))

@@ -1,0 +1,203 @@
+"""Train the end probe (mercury_model/probe.py) on middles of the corpus.
+
+    python model/train/train_probe.py --collect train=1500 heldout=400 --out FILE
+
+First collects what the probe sees at each token of the middles: one pass of the base per example, kept on disk, so a
+run that was stopped goes on. Then trains, which takes seconds, chooses the threshold on the first half of the held-out
+middles and measures on the second.
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: threads that wait must not spin
+
+import numpy as np
+import torch
+from examples import examples
+from frozen import Base, load_base, run
+from safetensors.torch import save_file
+from shards import Shards, open_shards
+from torch import Tensor
+
+from mercury_kernels import unmask
+from mercury_model.probe import FORMAT, N_SIGNS, ending, score, signs
+
+CACHE = Path(__file__).parents[2] / ".cache"
+PART = 50
+"""Examples per file of collected rows."""
+RANK = 96
+CUT_AT_MOST = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Every token of n middles: hidden [R, H], suffix [n, 2H], signs [R, 4], of [R] (which middle), last [R] bool."""
+
+    hidden: Tensor
+    suffix: Tensor
+    signs: Tensor
+    of: Tensor
+    last: Tensor
+    kinds: tuple[str, ...]
+
+
+def collect(base: Base, shards: Shards, split: str, number: int, seed: int) -> dict[str, np.ndarray]:
+    """Part `number` of a split. Contexts are of 96 to 448 tokens, as windows are."""
+    transformer, tokens = base.transformer, base.tokens
+    embed = transformer.weights.embed
+    found: dict[str, list[Tensor]] = {"hidden": [], "suffix": [], "signs": [], "of": [], "last": []}
+    kinds: list[str] = []
+    for i in range(PART):
+        place = number * PART + i
+        size = round(random.Random(f"{seed} {place}").uniform(96, 448))
+        source = examples(shards, seed, place, tokens=tokens, split=split, max_context=size)
+        for example in islice(source, 1):
+            ids = torch.tensor(example.ids[:-1], device=base.device)
+            hidden = run(transformer, ids, transformer.new_cache())[example.middle_start :]
+            suffix = tokens.decode(example.ids[2 : example.ids.index(tokens.fim_middle)])
+            about = ending(tokens, embed, suffix)
+            proposal = unmask(hidden, transformer.weights.lm_head)
+            found["hidden"].append(hidden)
+            found["suffix"].append(about.vector[None])
+            found["signs"].append(signs(hidden, embed, about, proposal.token, proposal.confidence, tokens.end))
+            found["of"].append(torch.full((len(hidden),), i))
+            found["last"].append(torch.arange(len(hidden)) == len(hidden) - 1)
+            kinds.append(example.kind)
+    arrays = {name: torch.cat(parts).cpu() for name, parts in found.items()}
+    half = {name: a.half() if a.is_floating_point() else a for name, a in arrays.items()}
+    return {**{name: a.numpy() for name, a in half.items()}, "kinds": np.array(kinds)}
+
+
+def read(folder: Path, split: str) -> Rows:
+    """All that was collected of a split. Raises ValueError if nothing was."""
+    parts = [dict(np.load(path)) for path in sorted(folder.glob(f"{split}-*.npz"))]
+    if not parts:
+        raise ValueError(f"no rows of {split} in {folder}: collect some with --collect {split}=400")
+    starts = np.cumsum([0, *(len(part["kinds"]) for part in parts)])
+
+    def joined(name: str) -> Tensor:
+        tensor = torch.from_numpy(np.concatenate([part[name] for part in parts]))
+        return tensor.float() if tensor.is_floating_point() else tensor
+
+    of = torch.from_numpy(np.concatenate([part["of"] + start for part, start in zip(parts, starts, strict=False)]))
+    kinds = tuple(str(kind) for part in parts for kind in part["kinds"])
+    return Rows(joined("hidden"), joined("suffix"), joined("signs"), of, joined("last"), kinds)
+
+
+def fit(rows: Rows, seed: int, epochs: int, decay: float = 0.05) -> dict[str, Tensor]:
+    """The probe's parameters: binary cross-entropy over all rows, each middle's rows together weighing the same
+    as its end, AdamW with a cosine, batches of whole middles.
+    """
+    torch.manual_seed(seed)
+    h = rows.hidden.shape[1]
+    shapes = {"of_hidden": (RANK, h), "of_suffix": (RANK, 2 * h), "of_signs": (RANK, N_SIGNS)}
+    parts = {name: torch.randn(shape) * 0.5 * shape[1] ** -0.5 for name, shape in shapes.items()}
+    # embeddings are small beside hidden states
+    parts["of_suffix"] *= 20
+    parts |= {"bias": torch.zeros(RANK), "out": torch.randn(RANK) * RANK**-0.5, "out_bias": torch.tensor(-2.0)}
+    for tensor in parts.values():
+        tensor.requires_grad_(True)
+    optimizer = torch.optim.AdamW(parts.values(), lr=1e-3, weight_decay=decay)
+    n, size = len(rows.kinds), 32
+    steps = epochs * -(-n // size)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for _ in range(epochs):
+        for chosen in torch.randperm(n).split(size):
+            mine = torch.isin(rows.of, chosen).nonzero()[:, 0]
+            hidden = torch.nn.functional.dropout(rows.hidden[mine], 0.2)
+            suffix = torch.nn.functional.dropout(rows.suffix[rows.of[mine]], 0.2)
+            logits = score(parts, hidden, suffix, rows.signs[mine])
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, rows.last[mine].float())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+    return {name: tensor.detach() for name, tensor in parts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Shares of the middles: ends found where they are; right text cut off before."""
+
+    found: float
+    cut: float
+
+
+def measure(parts: dict[str, Tensor], rows: Rows, middles: range, threshold: float) -> Found:
+    """The text ends behind the first token whose probability reaches the threshold."""
+    p = score(parts, rows.hidden, rows.suffix[rows.of], rows.signs).sigmoid()
+    found = cut = 0
+    for middle in middles:
+        mine = rows.of == middle
+        above = (p[mine] >= threshold).nonzero()[:, 0]
+        first = int(above[0]) if len(above) else -1
+        end = int(mine.sum()) - 1
+        found += first == end
+        cut += 0 <= first < end
+    n = max(1, len(middles))
+    return Found(found / n, cut / n)
+
+
+def best_threshold(parts: dict[str, Tensor], rows: Rows, middles: range) -> float:
+    """The lowest threshold that cuts right text in at most CUT_AT_MOST of these middles."""
+    for percent in range(2, 100):
+        if measure(parts, rows, middles, percent / 100).cut <= CUT_AT_MOST:
+            return percent / 100
+    return 0.99
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Train the end probe.")
+    parser.add_argument("--folder", type=Path, default=CACHE / "train" / "probe")
+    parser.add_argument("--corpus", type=Path, default=CACHE / "corpus")
+    parser.add_argument("--collect", nargs="*", default=[], metavar="SPLIT=N", help="middles to have, by split")
+    parser.add_argument("--out", type=Path, help="the probe's file")
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    if options.collect:
+        base = load_base(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+        shards = open_shards(options.corpus)
+        for split, n in (wanted.split("=") for wanted in options.collect):
+            for number in range(-(-int(n) // PART)):
+                path = options.folder / f"{split}-{number:05d}.npz"
+                if not path.exists():
+                    temporary = path.with_suffix(".tmp.npz.part")
+                    with temporary.open("wb") as file:
+                        np.savez(file, **collect(base, shards, split, number, options.seed))
+                    temporary.replace(path)
+                    print(path.name, flush=True)
+    if options.out:
+        rows, held = read(options.folder, "train"), read(options.folder, "heldout")
+        parts = fit(rows, options.seed, options.epochs)
+        half = len(held.kinds) // 2
+        threshold = best_threshold(parts, held, range(half))
+        result = measure(parts, held, range(half, len(held.kinds)), threshold)
+        figures = {
+            "middles": len(rows.kinds),
+            "heldout": len(held.kinds) - half,
+            "threshold": threshold,
+            "found": round(result.found, 4),
+            "cut": round(result.cut, 4),
+        }
+        notes = {"format": FORMAT, **{name: str(value) for name, value in figures.items()}}
+        save_file({name: tensor.half() for name, tensor in parts.items()}, options.out, notes)
+        print(json.dumps(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except ValueError as error:
+        sys.exit(f"train_probe.py: {error}")
