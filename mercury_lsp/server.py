@@ -165,7 +165,8 @@ def serve_tcp(server: MercuryServer, host: str, port: int) -> int:
 
 async def _messages(server: MercuryServer, reader: MessageReader) -> None:
     stop = threading.Event()  # never set: the end of the input ends the loop, `exit` the process
-    await run_async(stop, reader, server.protocol, logger, error_handler=_report)
+    # under pygls' name, whose records lose the users' texts (cli/serve.py)
+    await run_async(stop, reader, server.protocol, logging.getLogger("pygls.server"), error_handler=_report)
 
 
 def _report(error: Exception, source: Any) -> None:

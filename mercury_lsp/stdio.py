@@ -33,9 +33,10 @@ class MessageReader:
 
     async def readexactly(self, n: int) -> bytes:
         try:
-            return await self._stream.readexactly(n)
+            body = await self._stream.readexactly(n)
         except asyncio.IncompleteReadError:
-            return b""  # the client went in the middle of a message
+            body = b""
+        return body if len(body) == n else b""  # the client went in the middle of a message
 
 
 async def open_reader(stdin: BinaryIO, pool: ThreadPoolExecutor) -> MessageReader:

@@ -25,9 +25,7 @@ async def test_I8_initialize_is_answered_while_the_model_still_loads(tmp_path: P
     gate = tmp_path / "gate"
     async with editing(FAKE_LOAD_GATE=str(gate), FAKE_TEXT="1 + 2") as editor:
         assert editor.capabilities.inline_completion_provider is not None  # the answer is here, the gate is shut
-        status = await editor.status(busy=True)
-        assert status.message == "reading the weights"
-        assert status.kind == "Normal"
+        await editor.status(busy=True, message="reading the weights", kind="Normal")
         editor.open("x = ‸\n")
         request = editor.ask()
         reports = editor.client.progress_reports
@@ -39,7 +37,7 @@ async def test_I8_initialize_is_answered_while_the_model_still_loads(tmp_path: P
         assert item.insert_text == "1 + 2"
         (begin, *_, end) = reports["mercury-loading-1"]
         assert isinstance(begin, types.WorkDoneProgressBegin)
-        assert begin.percentage == 25
+        assert begin.percentage in (0, 25)
         assert isinstance(end, types.WorkDoneProgressEnd)
         assert (await editor.status(busy=False, model="fake")).device == "cpu"
 
@@ -123,6 +121,8 @@ async def test_L4_the_log_holds_no_text_of_documents(capfd: pytest.CaptureFixtur
         assert await editor.ask(invoked=True) == []
         editor.cancel("no such request")
         editor.client.protocol.notify("test/unknown", {"text": "hunter2"})
+        broken = {"textDocument": {"uri": URI, "languageId": "python", "version": "hunter2", "text": "hunter2"}}
+        editor.client.protocol.writer.write(frame({"method": types.TEXT_DOCUMENT_DID_OPEN, "params": broken}))
         await editor.test("counters")
     log = capfd.readouterr().err
     assert "ValueError" in log
