@@ -114,6 +114,22 @@ def attention_rows(m: Maker, n: int) -> Iterator[Row]:
         )  # fmt: skip
 
 
+def sequence_rows(m: Maker, n: int) -> Iterator[Row]:
+    batch = 4
+    q, k, v = (m.randn(batch, n, heads, D) for heads in (HQ, HKV, HKV))
+    lengths = torch.full((batch,), n, device=m.device)
+
+    def reference() -> torch.Tensor:  # the specification goes sequence by sequence, and waits for the device
+        scores = torch.einsum("blhgd,bmhd->bhglm", q.view(batch, n, HKV, -1, D), k).float() / D**0.5
+        return torch.einsum("bhglm,bmhd->blhgd", scores.softmax(-1).to(m.dtype), v)
+
+    yield Row(
+        "bidirectional_attention", f"{batch}x{n}x{HQ}:{HKV}x{D}", reference,
+        lambda: mk.bidirectional_attention(q, k, v, lengths),
+        2 * batch * n * (HQ + HKV) * D * m.size, 4.0 * batch * HQ * n * n * D,
+    )  # fmt: skip
+
+
 def unmask_rows(m: Maker, n: int) -> Iterator[Row]:
     hidden, weight = m.randn(n, H), m.randn(m.vocab, H) / H**0.5
     vocabulary = mk.tiles(mk.Dense(weight))
@@ -153,6 +169,7 @@ TABLE: dict[str, tuple[Callable[[Maker, int], Iterator[Row]], tuple[int, ...]]] 
     "swiglu": (swiglu_rows, (1, 32, 1000)),
     "linear": (linear_rows, (1, 8, 32, 64)),
     "attention": (attention_rows, (1, 8, 32)),
+    "sequences": (sequence_rows, (256, 1024)),
     "unmask": (unmask_rows, (1, 8, 32, 256)),
     "loss": (loss_rows, (256,)),
 }

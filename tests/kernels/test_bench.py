@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 OPS = {
-    "rms_norm", "add_rms_norm", "rope", "swiglu", "linear", "linear_w8", "block_attention", "unmask",
+    "rms_norm", "add_rms_norm", "rope", "swiglu", "linear", "linear_w8", "block_attention", "bidirectional_attention",
+    "unmask",
     "unmask sampled", "masked_cross_entropy, both ways",
 }  # fmt: skip
 
