@@ -8,37 +8,69 @@ prompts.
 from __future__ import annotations
 
 import bisect
+import json
+import re
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer
 
 from mercury_model.errors import CheckpointError
 
+MARK = re.compile(r"<.*>|\[.*\]|\|<.*>")
+"""How special tokens look; publishers do not flag all of theirs."""
+
 
 class Tokens:
-    """A tokenizer.json with the special tokens of fill-in-the-middle code models."""
+    """A tokenizer.json of byte-level BPE. Which special tokens there are depends on the checkpoint: the fill-in-the-
+    middle ones raise CheckpointError when asked for and not there.
+    """
 
     def __init__(self, path: Path) -> None:
         try:
-            self._tokenizer = Tokenizer.from_file(str(path))
+            spec = json.loads(path.read_text(encoding="utf-8"))
+            self._added, changed = _flag_special(spec)
+            self._tokenizer = Tokenizer.from_str(json.dumps(spec)) if changed else Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare Exception
             raise CheckpointError(f"{path}: not a tokenizer ({error}); run mercury-lsp model pull") from None
         self._tokenizer.encode_special_tokens = True
-        self.fim_prefix = self.special("<|fim_prefix|>")
-        self.fim_middle = self.special("<|fim_middle|>")
-        self.fim_suffix = self.special("<|fim_suffix|>")
-        self.file_sep = self.special("<|file_sep|>")
-        self.end = self.special("<|endoftext|>")
-        self.n_special_from = min(self.end, self.fim_prefix)
+        self.special_ids = frozenset(i for i, (_, special) in self._added.items() if special)
+        self.n_special_from = min(self.special_ids, default=self._tokenizer.get_vocab_size(with_added_tokens=False))
+        self._n_ids = max([self._tokenizer.get_vocab_size(with_added_tokens=False) - 1, *self._added]) + 1
         self._piece = lru_cache(maxsize=65536)(self._bytes)
 
+    @cached_property
+    def fim_prefix(self) -> int:
+        return self.special("<|fim_prefix|>")
+
+    @cached_property
+    def fim_middle(self) -> int:
+        return self.special("<|fim_middle|>")
+
+    @cached_property
+    def fim_suffix(self) -> int:
+        return self.special("<|fim_suffix|>")
+
+    @cached_property
+    def file_sep(self) -> int:
+        return self.special("<|file_sep|>")
+
+    @cached_property
+    def end(self) -> int:
+        return self.special("<|endoftext|>")
+
     def special(self, name: str) -> int:
-        token = self._tokenizer.token_to_id(name)
+        token = self.find(name)
         if token is None:
             raise CheckpointError(f"the tokenizer has no {name}: not a fill-in-the-middle model; choose another")
-        return int(token)
+        return token
+
+    def find(self, name: str) -> int | None:
+        """The id of the token with exactly this text, special or not."""
+        token = self._tokenizer.token_to_id(name)
+        return None if token is None else int(token)
 
     def encode(self, text: str) -> list[int]:
         return self._tokenizer.encode(_clean(text), add_special_tokens=False).ids
@@ -49,7 +81,8 @@ class Tokens:
         return data.decode("utf-8", errors="ignore")
 
     def is_special(self, token: int) -> bool:
-        return token >= self.n_special_from
+        """A special token, or a row of the vocabulary that no token uses."""
+        return token in self.special_ids or token >= self._n_ids or self._tokenizer.id_to_token(token) is None
 
     def count(self, text: str) -> int:
         return len(self.encode(text))
@@ -86,8 +119,25 @@ class Tokens:
     def _bytes(self, token: int) -> bytes:
         if self.is_special(token):
             return b""
-        piece = self._tokenizer.id_to_token(token)
-        return b"" if piece is None else bytes(_BYTE_OF[c] for c in piece)
+        if token in self._added:
+            return self._added[token][0].encode("utf-8")
+        return bytes(_BYTE_OF[c] for c in self._tokenizer.id_to_token(token) or "")
+
+
+def _flag_special(spec: dict[str, Any]) -> tuple[dict[int, tuple[str, bool]], bool]:
+    """Flag what looks like a special token as one, in place, so that user text never becomes it.
+
+    -> id: (text, is special) of the added tokens, and whether a flag was changed.
+    """
+    found: dict[int, tuple[str, bool]] = {}
+    changed = False
+    for entry in spec.get("added_tokens", []):
+        text = str(entry["content"])
+        special = bool(entry.get("special")) or MARK.fullmatch(text) is not None
+        changed |= special != bool(entry.get("special"))
+        entry["special"] = special
+        found[int(entry["id"])] = (text, special)
+    return found, changed
 
 
 def _clean(text: str) -> str:

@@ -86,6 +86,13 @@ class KVCache:
     def n_bytes(self) -> int:
         return 2 * self.keys.numel() * self.keys.element_size()
 
+    @torch.inference_mode()
+    def gather(self, order: Sequence[int]) -> None:
+        """Row i becomes what row order[i] was; what lies behind them is no longer of use."""
+        index = torch.tensor(order, dtype=torch.int64, device=self.keys.device)
+        self.keys[:, :, : len(order)] = self.keys[:, :, index]
+        self.values[:, :, : len(order)] = self.values[:, :, index]
+
     def reserve(self, length: int) -> None:
         """Make room for `length` rows; grows in steps of CACHE_STEP, keeps what is there."""
         have = self.keys.shape[2]
@@ -180,6 +187,19 @@ class Transformer:
             gated = swiglu(_linear(h, layer.gate_up, patch and patch.gate_up, adapted))
             x = x + _linear(gated, layer.down, patch and patch.down, adapted)
         return list(rms_norm(x, weights.norm, config.rms_eps).split(counts))
+
+    @torch.inference_mode()
+    def move(self, cache: KVCache, rows: slice, by: Tensor) -> None:
+        """Turn the keys of these cache rows as if each stood `by` [r] i64 positions further on (or back), in place.
+
+        Rotary positions add up, so this is exact but for the rounding of the cache's dtype.
+        """
+        table = self._positions(int(by.abs().max()) + 1)[by.abs().to(self.device)]  # [r, 2, D]
+        table = torch.stack((table[:, 0], table[:, 1] * by.sign().to(self.device)[:, None]), 1)
+        keys = cache.keys[:, :, rows]  # [n_layers, n_kv_heads, r, D]
+        flat = keys.permute(2, 0, 1, 3).reshape(keys.shape[2], -1, keys.shape[3])
+        turned = rope(flat.float(), table).to(keys.dtype)
+        cache.keys[:, :, rows] = turned.view(keys.shape[2], *keys.shape[:2], keys.shape[3]).permute(1, 2, 0, 3)
 
     def _attend(
         self, index: int, batch: Sequence[Rows], counts: list[int], qk: Tensor, v: Tensor, biases: list[Tensor]
