@@ -25,6 +25,11 @@ _SPECIAL = re.compile(
 _FENCE = re.compile(r"[ \t]*(```|~~~)[\w+-]*[ \t]*(?:\n|$)")
 
 
+def special(text: str) -> bool:
+    """Whether a special token, a mask or a chat marker stands in `text`."""
+    return _SPECIAL.search(text) is not None
+
+
 def newlines(region: EditRegion, text: str) -> str | None:
     """`\\n` only (D1): the editor writes them as the file has them. Lone surrogates become U+FFFD."""
     return model_text(text)

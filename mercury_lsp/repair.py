@@ -79,7 +79,7 @@ def repair(document: Document, near: Span | None = None, room: Room = Budget.of)
         return None
     place = near if near is not None and faults.faults(document, near) else found[0]
     area = syntax.window(document, place.start)
-    judge = _Judge(document, area)
+    judge = Judge(document, area)
     if judge.base is None or judge.base.total == 0:
         return None
     lines = faults.suspects(document, area, near)
@@ -97,7 +97,27 @@ def repair(document: Document, near: Span | None = None, room: Room = Budget.of)
     return ranked[0].hunk if ranked else None
 
 
-def search(document: Document, lines: tuple[int, ...], judge: "_Judge") -> list[Candidate]:
+def choose(document: Document, found: list[Candidate], room: Room = Budget.of) -> Work:
+    """The best of edits that all may be right: the cheapest that parses no worse; the model decides between equals."""
+    found = [c for c in found if Judge.of(document, c.hunk).keeps(c.hunk)]
+    found.sort(key=lambda c: c.cost)
+    near = [c for c in found if c.cost - found[0].cost < NEAR][:SHORTLIST]
+    if len(near) <= 1:
+        return near[0].hunk if near else None
+    line = document.line_span(document.line_of(near[0].hunk.span.start))
+    draft = yield partial(_hole_request, document, near[0].hunk.span, room)
+    if draft is None:
+        return near[0].hunk
+    written = _one_line(draft.text).strip()
+
+    def likeness(candidate: Candidate) -> float:
+        text = candidate.hunk.new_text.strip()
+        return (text == re.split(r"\W", written + " ", maxsplit=1)[0]) + _alike(text, written) - candidate.cost
+
+    return max((c for c in near if line.start <= c.hunk.span.start), key=likeness, default=near[0]).hunk
+
+
+def search(document: Document, lines: tuple[int, ...], judge: "Judge") -> list[Candidate]:
     """The candidates that leave fewer errors than there are, best first."""
     stop = time.monotonic() + SEARCH_SECONDS
     good: dict[str, tuple[tuple[float, float], Candidate]] = {}
@@ -263,7 +283,7 @@ def _closed(document: Document, line: int) -> Iterator[Candidate]:
         yield Candidate(Hunk(Span(span.end, span.end), document.newline + indent + "}"), 1.0 if usual else 1.5)
 
 
-class _Judge:
+class Judge:
     """Counts the errors that an edit would leave in the area."""
 
     def __init__(self, document: Document, area: Span) -> None:
@@ -271,6 +291,16 @@ class _Judge:
         self.text = area.of(document.text)
         self.base = faults.count(self.text, document.language)
         self._known: dict[Hunk, int | None] = {}
+
+    @staticmethod
+    def of(document: Document, hunk: Hunk) -> "Judge":
+        """The judge of the surroundings of one edit."""
+        return Judge(document, syntax.window(document, hunk.span.start))
+
+    def keeps(self, hunk: Hunk) -> bool:
+        """Whether `hunk` leaves no more errors than there are; an unknown language cannot be judged and passes."""
+        left = self.left(hunk)
+        return self.base is None or (left is not None and left <= self.base.total)
 
     def left(self, hunk: Hunk) -> int | None:
         """Errors left in the area after `hunk`; None if it reaches out of it."""
@@ -289,7 +319,7 @@ class _Judge:
         return tree
 
 
-def _clear(ranked: list[Candidate], judge: _Judge) -> bool:
+def _clear(ranked: list[Candidate], judge: Judge) -> bool:
     """Whether no other candidate comes near the best one."""
     if len(ranked) == 1 or judge.left(ranked[1].hunk) != judge.left(ranked[0].hunk):
         return True
@@ -312,6 +342,18 @@ def _line_request(document: Document, line: Span, room: Room, infiller: Infiller
     )
 
 
+def _hole_request(document: Document, hole: Span, room: Room, infiller: Infiller) -> Request:
+    """A few tokens of a line as a hole."""
+    before, after = cut_windows(document, hole, room(infiller), infiller.count_tokens)
+    return Request(
+        prefix=model_text(before.of(document.text)),
+        suffix=model_text(after.of(document.text)),
+        document=document.uri,
+        max_tokens=8,
+        end=first_line,
+    )
+
+
 def first_line(text: str) -> int | None:
     """Where the first line of `text` with something on it ends, once it has ended."""
     start = len(text) - len(text.lstrip())
@@ -324,7 +366,7 @@ def _one_line(text: str) -> str:
     return text if end is None else text[:end]
 
 
-def _with_model(document: Document, judge: _Judge, ranked: list[Candidate], line: Span, text: str) -> list[Candidate]:
+def _with_model(document: Document, judge: Judge, ranked: list[Candidate], line: Span, text: str) -> list[Candidate]:
     """`ranked` with the model's own line, those near the best one ordered by how near they are to it."""
     written = Hunk(line, text)
     left = judge.left(written)
