@@ -31,6 +31,9 @@ class Grammar:
     openers: a line whose code ends with one of these has opened a block; colon: a compound statement ending
         in `:` has. ends: words that close a block the way `}` does. holes: texts that stand for code to come.
     width, tabs: indentation where the file itself shows none.
+    definitions: node kinds that define a name other files may use, and the kind of what they define. scopes: node
+        kinds in which to look for them (functions are not looked into). family: languages that use each other's
+        definitions.
     """
 
     name: str
@@ -56,6 +59,9 @@ class Grammar:
     holes: tuple[str, ...] = ()
     width: int = 4
     tabs: bool = False
+    definitions: dict[str, str] = field(default_factory=dict[str, str], hash=False)
+    scopes: frozenset[str] = frozenset()
+    family: str = ""
     brackets: dict[str, str] = field(default_factory=lambda: {"(": ")", "[": "]", "{": "}"}, hash=False)
 
 
@@ -86,9 +92,56 @@ def _script(name: str, loader: str, ids: tuple[str, ...], suffixes: tuple[str, .
         import_nodes=frozenset({"import_statement"}),
         holes=("// TODO", "/* TODO"),
         width=2,
+        definitions={
+            "function_declaration": "function",
+            "generator_function_declaration": "function",
+            "function_signature": "function",
+            "class_declaration": "class",
+            "abstract_class_declaration": "class",
+            "interface_declaration": "class",
+            "enum_declaration": "type",
+            "type_alias_declaration": "type",
+            "method_definition": "method",
+            "method_signature": "method",
+            "abstract_method_signature": "method",
+            "field_definition": "constant",
+            "public_field_definition": "constant",
+            "property_signature": "constant",
+            "variable_declarator": "constant",
+            "assignment_expression": "constant",
+        },
+        scopes=frozenset(
+            {
+                "export_statement",
+                "lexical_declaration",
+                "variable_declaration",
+                "expression_statement",
+                "ambient_declaration",
+                "internal_module",
+                "module",
+                "statement_block",
+                "class_body",
+                "interface_body",
+            }
+        ),
+        family="javascript",
     )
 
 
+_C_DEFINITIONS = {
+    "function_definition": "function",
+    "declaration": "constant",
+    "field_declaration": "constant",
+    "struct_specifier": "type",
+    "union_specifier": "type",
+    "enum_specifier": "type",
+    "type_definition": "type",
+    "preproc_def": "constant",
+    "preproc_function_def": "function",
+}
+_C_SCOPES = frozenset(
+    {"preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "linkage_specification", "declaration_list"}
+)
 _C_BLOCKS = frozenset({"compound_statement", "field_declaration_list", "initializer_list", "enumerator_list"})
 
 GRAMMARS: dict[str, Grammar] = {
@@ -110,6 +163,24 @@ GRAMMARS: dict[str, Grammar] = {
             openers=(),
             colon=True,
             holes=("pass", "...", "raise NotImplementedError", "# TODO"),
+            definitions={
+                "function_definition": "function",
+                "class_definition": "class",
+                "assignment": "constant",
+                "type_alias_statement": "type",
+            },
+            scopes=frozenset(
+                {
+                    "decorated_definition",
+                    "expression_statement",
+                    "block",
+                    "if_statement",
+                    "else_clause",
+                    "elif_clause",
+                    "try_statement",
+                    "except_clause",
+                }
+            ),
         ),
         _script("javascript", "language", ("javascriptreact", "js", "jsx"), (".js", ".jsx", ".mjs", ".cjs")),
         _script("typescript", "language_typescript", ("ts",), (".ts", ".mts", ".cts")),
@@ -128,6 +199,19 @@ GRAMMARS: dict[str, Grammar] = {
             block_nodes=frozenset({"block", "declaration_list", "match_block", "field_declaration_list"}),
             import_nodes=frozenset({"use_declaration"}),
             holes=("todo!()", "unimplemented!()", "// TODO"),
+            definitions={
+                "function_item": "function",
+                "function_signature_item": "function",
+                "struct_item": "type",
+                "enum_item": "type",
+                "union_item": "type",
+                "trait_item": "class",
+                "type_item": "type",
+                "const_item": "constant",
+                "static_item": "constant",
+                "macro_definition": "macro",
+            },
+            scopes=frozenset({"impl_item", "mod_item", "declaration_list"}),
         ),
         Grammar(
             name="go",
@@ -142,6 +226,15 @@ GRAMMARS: dict[str, Grammar] = {
             import_nodes=frozenset({"import_declaration"}),
             holes=('panic("not implemented")', "// TODO"),
             tabs=True,
+            definitions={
+                "function_declaration": "function",
+                "method_declaration": "method",
+                "type_spec": "type",
+                "type_alias": "type",
+                "const_spec": "constant",
+                "var_spec": "constant",
+            },
+            scopes=frozenset({"const_declaration", "var_declaration", "var_spec_list", "type_declaration"}),
         ),
         Grammar(
             name="java",
@@ -155,6 +248,18 @@ GRAMMARS: dict[str, Grammar] = {
             block_nodes=frozenset({"block", "class_body", "interface_body", "switch_block"}),
             import_nodes=frozenset({"import_declaration"}),
             holes=("throw new UnsupportedOperationException()", "// TODO"),
+            definitions={
+                "class_declaration": "class",
+                "interface_declaration": "class",
+                "annotation_type_declaration": "class",
+                "enum_declaration": "class",
+                "record_declaration": "class",
+                "method_declaration": "method",
+                "constructor_declaration": "method",
+                "field_declaration": "constant",
+                "enum_constant": "constant",
+            },
+            scopes=frozenset({"class_body", "interface_body", "enum_body", "enum_body_declarations"}),
         ),
         Grammar(
             name="c",
@@ -167,6 +272,8 @@ GRAMMARS: dict[str, Grammar] = {
             block_nodes=_C_BLOCKS,
             import_nodes=frozenset({"preproc_include"}),
             holes=("/* TODO", "// TODO"),
+            definitions=_C_DEFINITIONS,
+            scopes=_C_SCOPES,
         ),
         Grammar(
             name="cpp",
@@ -180,6 +287,10 @@ GRAMMARS: dict[str, Grammar] = {
             block_nodes=_C_BLOCKS | {"declaration_list"},
             import_nodes=frozenset({"preproc_include", "using_declaration"}),
             holes=("/* TODO", "// TODO"),
+            definitions=_C_DEFINITIONS
+            | {"class_specifier": "class", "struct_specifier": "class", "alias_declaration": "type"},
+            scopes=_C_SCOPES | {"namespace_definition", "template_declaration", "field_declaration_list"},
+            family="c",
         ),
         Grammar(
             name="json",
@@ -208,6 +319,8 @@ GRAMMARS: dict[str, Grammar] = {
             ends=frozenset({"fi", "done", "esac", "else", "elif"}),
             holes=("# TODO",),
             width=2,
+            definitions={"function_definition": "function", "variable_assignment": "constant"},
+            scopes=frozenset({"declaration_command", "if_statement"}),
         ),
         Grammar(
             name="html",
@@ -231,6 +344,8 @@ GRAMMARS: dict[str, Grammar] = {
             string_nodes=frozenset({"string_value"}),
             block_nodes=frozenset({"block"}),
             width=2,
+            definitions={"rule_set": "rule", "keyframes_statement": "rule"},
+            scopes=frozenset({"media_statement", "block"}),
         ),
     )
 }

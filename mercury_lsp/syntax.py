@@ -37,6 +37,7 @@ __all__ = [
     "parse",
     "repeat_start",
     "scope_at",
+    "tree_sitter_language",
     "window",
 ]
 
@@ -84,7 +85,8 @@ class Parsed:
 
 
 @lru_cache
-def _language(name: str) -> Language:
+def tree_sitter_language(name: str) -> Language:
+    """The parser's tables of a row of GRAMMARS."""
     grammar = GRAMMARS[name]
     return Language(cast("object", getattr(import_module(grammar.module), grammar.loader)()))
 
@@ -94,7 +96,7 @@ def anonymous_tokens(name: str) -> tuple[str, ...]:
     """The keywords and punctuation of a grammar; none for an unknown name."""
     if name not in GRAMMARS:
         return ()
-    language = _language(name)
+    language = tree_sitter_language(name)
     kinds = range(language.node_kind_count)
     visible = (k for k in kinds if language.node_kind_is_visible(k) and not language.node_kind_is_named(k))
     return tuple(sorted({language.node_kind_for_id(k) or "" for k in visible}))
@@ -109,7 +111,7 @@ class _Parsers(threading.local):
 
     def get(self, name: str) -> Parser:
         if name not in self.of:
-            self.of[name] = Parser(_language(name))
+            self.of[name] = Parser(tree_sitter_language(name))
         return self.of[name]
 
 
