@@ -1,0 +1,9 @@
+class Counter {
+  constructor() {
+    this.count = 0;
+  }
+}
+
+fucntion create() {
+  return new Counter();
+}

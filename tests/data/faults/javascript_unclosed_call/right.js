@@ -1,0 +1,5 @@
+const names = ["ada", "grace"];
+
+names.forEach((name) => {
+  console.log(name.toUpperCase());
+});

@@ -1,0 +1,6 @@
+def squares(limit):
+    values = [n * n for n in range(limit)]
+    return values
+
+
+print(squares(5))

@@ -1,0 +1,5 @@
+def average(numbers):
+    total = 0
+    for number in numbers:
+        total += number
+    return totl / len(numbers)

@@ -1,0 +1,7 @@
+function resize(name: string, width: number, height: number): string {
+  return `${name}: ${width}x${height}`;
+}
+
+export function thumbnail(name: string, width: number, height: number): string {
+  return resize(name, width);
+}

@@ -1,0 +1,3 @@
+export function last(items: string[]): string {
+  return items[items.lenght - 1];
+}
