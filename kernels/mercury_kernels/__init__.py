@@ -12,6 +12,7 @@ from mercury_kernels.attention import (
     reference_bidirectional_attention,
     reference_block_attention,
 )
+from mercury_kernels.likelihood import log_likelihood, reference_log_likelihood
 from mercury_kernels.linear import (
     Dense,
     Int8,
@@ -45,6 +46,7 @@ __all__ = [
     "int8_weight",
     "linear",
     "linear_w8",
+    "log_likelihood",
     "masked_cross_entropy",
     "quantize_int8",
     "reference_add_rms_norm",
@@ -52,6 +54,7 @@ __all__ = [
     "reference_block_attention",
     "reference_linear_w8",
     "reference_linear_w8a8",
+    "reference_log_likelihood",
     "reference_masked_cross_entropy",
     "reference_rms_norm",
     "reference_rope",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mercury_kernels import linear, unmask
+from mercury_kernels import linear, log_likelihood, unmask
 from mercury_model.policy import Proposals
 from mercury_model.tokens import Tokens
 from mercury_model.transformer import Rows, Transformer
@@ -29,7 +29,7 @@ PREFILL_ROWS = 256
 class Choice:
     """How a token is chosen from its distribution; temperature 0 takes the most probable.
 
-    first: if not empty, the only ids the first row may take (token healing).
+    first: if not empty, the only ids the first row may take (token healing). barred: ids it may not take.
     """
 
     temperature: float = 0.0
@@ -37,6 +37,16 @@ class Choice:
     top_k: int = 0
     seed: int = 0
     first: tuple[int, ...] = ()
+    barred: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """own_token, own_confidence: what the model would have written. log_p: of the targets, natural logarithms."""
+
+    own_token: list[int]
+    own_confidence: list[float]
+    log_p: list[float]
 
 
 class Session:
@@ -81,9 +91,14 @@ class Session:
 
     def _propose(self, hidden: Tensor, choice: Choice) -> Proposals:
         vocabulary = self._transformer.weights.lm_head
+        banned: Tensor | None = None
+        if choice.barred:
+            banned = torch.full((len(hidden), len(choice.barred)), -1, device=hidden.device)
+            banned[:1] = torch.tensor(choice.barred, device=hidden.device)
         found = unmask(
             hidden,
             vocabulary,
+            banned=banned,
             temperature=choice.temperature,
             top_p=choice.top_p,
             top_k=choice.top_k,
@@ -95,11 +110,29 @@ class Session:
         if choice.first and len(hidden):
             # a constraint on one row: its logits alone are small, so they are taken whole
             logits = torch.cat([linear(hidden[:1], tile) for tile in vocabulary], -1)[0].float()
-            allowed = torch.tensor(choice.first, device=logits.device)
-            p = logits.softmax(-1)[allowed]
+            allowed = [i for i in choice.first if i not in choice.barred] or list(choice.first)
+            p = logits.softmax(-1)[torch.tensor(allowed, device=logits.device)]
             best = int(p.argmax())
-            proposals.token[0], proposals.confidence[0] = choice.first[best], float(p[best])
+            proposals.token[0], proposals.confidence[0] = allowed[best], float(p[best])
         return proposals
+
+    def score(self, ids: Sequence[int], targets: Sequence[int]) -> Scored:
+        """Causal passes of the base over `ids`: how probable targets[i] is behind them up to i. The cache stays."""
+        own_token: list[int] = []
+        own_confidence: list[float] = []
+        log_p: list[float] = []
+        base = len(self.ids)
+        for at in range(0, len(ids), PREFILL_ROWS):
+            part = list(ids[at : at + PREFILL_ROWS])
+            hidden = self._run(part, bidirectional=False, adapted=False)
+            self.ids.extend(part)
+            want = torch.tensor(targets[at : at + PREFILL_ROWS], device=hidden.device)
+            log_p += log_likelihood(hidden, self._transformer.weights.lm_head, want).tolist()
+            own = self._propose(hidden, Choice())
+            own_token += own.token
+            own_confidence += own.confidence
+        del self.ids[base:]
+        return Scored(own_token, own_confidence, log_p)
 
     def keep(self, n: int) -> None:
         self.ids.extend(self._checked[:n])
@@ -124,12 +157,15 @@ class BlockDenoiser:
     def session(self, document: str) -> Session:
         """The document's session; a nameless one is new each time."""
         if not document:
-            return Session(self.transformer)
-        session = self._sessions.pop(document, None) or Session(self.transformer)
+            return self.new_session()
+        session = self._sessions.pop(document, None) or self.new_session()
         self._sessions[document] = session
         while len(self._sessions) > 1 and self.held_bytes > self.cache_bytes:
             self._sessions.popitem(last=False)
         return session
+
+    def new_session(self) -> Session:
+        return Session(self.transformer)
 
     @property
     def held_bytes(self) -> int:

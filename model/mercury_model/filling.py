@@ -61,10 +61,8 @@ class Run:
         request = self.request
         first = () if self.out or not self.prompt.healed else self.denoiser.tokens.starting_with(self.prompt.healed)
         barred = self.barred if len(self.out) == self.start else frozenset[int]()
-        if barred:
-            first = [i for i in first or range(self.denoiser.tokens.n_special_from) if i not in barred]
         seed = request.seed * 1_000_003 + self.forwards
-        return Choice(request.temperature, request.top_p, request.top_k, seed, tuple(first))
+        return Choice(request.temperature, request.top_p, request.top_k, seed, tuple(first), tuple(barred))
 
     def shown(self, ids: Sequence[int]) -> str:
         return self.denoiser.tokens.decode(ids)[len(self.prompt.healed) :]

@@ -8,18 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mercury_model.aligned import AlignedDenoiser
 from mercury_model.denoiser import BlockDenoiser
 from mercury_model.draft import Draft, Request
 from mercury_model.filling import Run
+from mercury_model.policy import policy_without_check
 from mercury_model.prompt import prompt
+from mercury_model.rewriting import rewrite
 from mercury_model.rounds import fill_judged
+from mercury_model.span_infill import SpanModel, infill_span
 
 
-def infill(denoiser: BlockDenoiser, request: Request) -> Iterator[Draft]:
+def infill(denoiser: BlockDenoiser | SpanModel, request: Request) -> Iterator[Draft]:
     """Fill the middle between request.prefix and request.suffix; one Draft per pass, the last has done=True.
 
     RequestError for an unknown policy. With policy "check" and temperature 0 the text is the text of one-at-a-time
     greedy decoding of the same weights.
     """
+    if not isinstance(denoiser, BlockDenoiser):
+        yield from infill_span(denoiser, request)
+        return
+    if isinstance(denoiser, AlignedDenoiser):
+        policy_without_check(request.policy, "block-causal")
+    if request.original is not None:
+        yield from rewrite(denoiser, request)
+        return
     run = Run(denoiser, request, denoiser.session(request.document), prompt(denoiser.tokens, request))
     yield from fill_judged(run)

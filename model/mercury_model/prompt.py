@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from mercury_model.draft import Request
 from mercury_model.tokens import Tokens
 
+AROUND = 12
+"""Lines before and after the region that an instruction's prompt shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -28,12 +31,34 @@ class Prompt:
 def prompt(tokens: Tokens, request: Request) -> Prompt:
     ids: list[int] = []
     for snippet in request.context:
-        ids += [tokens.file_sep, *tokens.encode(f"{snippet.path}\n{snippet.text}")]
+        ids += [*tokens.file_mark, *tokens.encode(f"{snippet.path}\n{snippet.text}")]
     if ids and request.path:
-        ids += [tokens.file_sep, *tokens.encode(f"{request.path}\n")]
-    ids += [tokens.fim_prefix, tokens.fim_suffix, *tokens.encode(request.suffix), tokens.fim_middle]
+        ids += [*tokens.file_mark, *tokens.encode(f"{request.path}\n")]
     prefix_ids = tokens.encode(request.prefix)
     healed = tokens.healing(prefix_ids, request.prefix)
     if healed:
         prefix_ids = tokens.encode(request.prefix[: -len(healed)])
-    return Prompt(ids + prefix_ids, healed)
+    texts = {"{suffix}": tokens.encode(request.suffix), "{prefix}": prefix_ids}
+    for part in tokens.fim:
+        ids += texts[part] if part in texts else [tokens.special(part)]
+    return Prompt(ids, healed)
+
+
+def instruction_prompt(tokens: Tokens, request: Request) -> Prompt:
+    """A chat turn that asks for the region to be rewritten; ends inside the answer's code fence.
+
+    Layout: the chat format of the base (ChatML). The code around the region is shown, cut to its nearest lines.
+    """
+    before = "".join(request.prefix.splitlines(keepends=True)[-AROUND:])
+    after = "".join(request.suffix.splitlines(keepends=True)[:AROUND])
+    original = (request.original or "").rstrip("\n")
+    around = f"The code stands between these lines.\nBefore:\n```\n{before}```\nAfter:\n```\n{after}```\n"
+    question = (
+        f"{around if before.strip() or after.strip() else ''}"
+        f"Rewrite this code. {request.instruction.strip()}\nKeep what need not change. Answer with the code only.\n"
+        f"```\n{original}\n```"
+    )
+    start, stop = tokens.special("<|im_start|>"), tokens.special("<|im_end|>")
+    ids = [start, *tokens.encode("system\nYou are a careful programmer."), stop, *tokens.encode("\n")]
+    ids += [start, *tokens.encode(f"user\n{question}"), stop, *tokens.encode("\n")]
+    return Prompt([*ids, start, *tokens.encode("assistant\n```\n")], "")
