@@ -7,16 +7,14 @@ of the publishers' configuration and modelling files. This module knows nothing 
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from mercury_model.errors import CheckpointError
+from mercury_model.tokens import QWEN_FIM, Json, added_tokens, read_json
 from mercury_model.transformer import Config
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +112,7 @@ class Family:
     shift: 1 if row i predicts slot i + 1. mask, expand, delete: names of tokens; `delete` may be "eos".
     mask_id: the publisher's, where no file names one. block: slots per block, 0 for bidirectional.
     qkv_bias: always, never, or by a configuration key. framed: infill prompts stand between bos and eos.
+    fim: the fill-in-the-middle prompt of a block checkpoint, see tokens.QWEN_FIM.
     """
 
     name: str
@@ -132,6 +131,7 @@ class Family:
     framed: bool = False
     expand: str = ""
     delete: str = ""
+    fim: tuple[str, ...] = QWEN_FIM
 
 
 _MASK = ("<|mask|>",)
@@ -155,7 +155,8 @@ FAMILIES = (
     Family("sdar", ("sdar",), "block", 0, ("<|MASK|>", "<|mask|>"), 151669, block=4,
            block_keys=("block_size", "block_length"), qk_norm=True),
     Family("stable-diffcoder", ("llama",), "block", 0, ("<[MASK_TOKEN]>",), token="<[MASK_TOKEN]>", block=4,
-           block_keys=("block_size", "block_length")),
+           block_keys=("block_size", "block_length"),
+           fim=("<[fim-suffix]>", "{suffix}", "<[fim-prefix]>", "{prefix}", "<[fim-middle]>")),
 )  # fmt: skip
 """In order: the first row that fits is taken, so a row with a mark stands before the one without."""
 
@@ -222,33 +223,6 @@ def recognise(folder: Path, called: str = "") -> Published:
         or (family.qkv_bias == "attention_bias" and bool(raw.get("attention_bias", False))),
         tied=bool(raw.get(family.layout.tied, False)),
     )
-
-
-def read_json(path: Path, *, missing_ok: bool = False) -> Json:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if missing_ok:
-            return {}
-        raise CheckpointError(f"{path.parent}: there is no {path.name}; fetch the whole checkpoint") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: cannot be read ({error}); fetch it again") from None
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path}: not a JSON object; fetch it again")
-    return value
-
-
-def added_tokens(folder: Path) -> dict[str, int]:
-    """Tokens beyond the vocabulary proper, by name, from whichever files there are."""
-    found: dict[str, int] = {}
-    for entry in read_json(folder / "tokenizer.json", missing_ok=True).get("added_tokens", []):
-        found[str(entry["content"])] = int(entry["id"])
-    decoder = read_json(folder / "tokenizer_config.json", missing_ok=True).get("added_tokens_decoder", {})
-    for token_id, entry in decoder.items():
-        found.setdefault(str(entry["content"]), int(token_id))
-    for token, token_id in read_json(folder / "added_tokens.json", missing_ok=True).items():
-        found.setdefault(token, int(token_id))
-    return found
 
 
 def _row(folder: Path, raw: Json, added: dict[str, int], name: str) -> Family:

@@ -9,18 +9,21 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
 
 import torch
 
 from mercury_model.adapter import MASK_ID, load_adapter
+from mercury_model.aligned import AlignedDenoiser
 from mercury_model.checkpoint import read_checkpoint
-from mercury_model.convert import Dtype
 from mercury_model.denoiser import BlockDenoiser
 from mercury_model.draft import Draft, ModelInfo, Request
 from mercury_model.errors import RequestError
+from mercury_model.families import recognise
+from mercury_model.hub import checkpoint_folder
 from mercury_model.infill import infill
-from mercury_model.store import ensure
+from mercury_model.published import read_published
+from mercury_model.span_denoiser import SpanDenoiser
+from mercury_model.store import TOKENIZER, Paths, ensure
 from mercury_model.tokens import Tokens
 from mercury_model.transformer import Rows, Transformer
 
@@ -29,12 +32,14 @@ PREFILL_SECONDS = 1.0
 """The context is as long as the device can prefill in this time, within CONTEXT_TOKENS."""
 CONTEXT_TOKENS = (384, 8192)
 BLOCK_SIZE = 8
+SIZE_OF_BF16 = {"int8": 0.5, "bf16": 1.0, "float32": 2.0}
+"""Memory in proportion to the published files, which hold 16 bits a weight."""
 
 
 class LocalInfiller:
-    """The embedded model, ready to infill. One request at a time: iterate it to its end or drop it."""
+    """A model ready to infill. One request at a time: iterate it to its end or drop it."""
 
-    def __init__(self, denoiser: BlockDenoiser, info: ModelInfo) -> None:
+    def __init__(self, denoiser: BlockDenoiser | SpanDenoiser, info: ModelInfo) -> None:
         self.denoiser = denoiser
         self.info = info
 
@@ -53,9 +58,15 @@ def load_local(
     kind = ("bf16" if where.type == "cuda" else "int8") if dtype == "auto" else dtype
     if kind not in ("int8", "bf16", "float32"):
         raise RequestError(f"unknown dtype {dtype!r}: choose int8, bf16 or float32")
-    paths = ensure(name, cast("Dtype", kind), report)
     if where.type == "cpu":
         torch.set_num_threads(n_cores())
+    folder = checkpoint_folder(name, report)
+    if folder is not None and (folder / "config.json").exists():
+        return _load_published(folder, name, where, kind, report)
+    if folder is not None:  # one of ours, converted before
+        paths = Paths(folder / f"{kind}.safetensors", folder / TOKENIZER)
+    else:
+        paths = ensure(name, kind, report)
     config, weights = read_checkpoint(paths.weights, where, report)
     path = adapter or ADAPTER
     patch = load_adapter(path, config.n_layers, config.hidden, weights.norm.dtype, where)
@@ -68,6 +79,48 @@ def load_local(
         memory_bytes=paths.weights.stat().st_size,
         context_tokens=_affordable_context(transformer),
         adapter=patch.name,
+    )
+    return LocalInfiller(denoiser, info)
+
+
+def _load_published(
+    folder: Path, name: str, where: torch.device, dtype: str, report: Callable[[str, float], None] | None
+) -> LocalInfiller:
+    """A checkpoint of another publisher's, of whichever family of families.FAMILIES it is."""
+    said = recognise(folder, name)
+    tokens = Tokens(folder / TOKENIZER, said.family.fim)
+    transformer = Transformer(said.config, read_published(folder, said, where, dtype, report))
+    speaking = {*said.eos_ids, said.expand_id, said.delete_id}
+    never = tuple(sorted(i for i in tokens.special_ids if i not in speaking and i < said.config.vocab))
+    denoiser: BlockDenoiser | SpanDenoiser
+    if said.family.kind == "block":
+        denoiser = AlignedDenoiser(
+            transformer,
+            tokens,
+            mask_id=said.mask_id,
+            block_size=said.block_size,
+            shift=said.family.shift,
+            never=never,
+        )
+    else:
+        framed = said.family.framed
+        denoiser = SpanDenoiser(
+            transformer,
+            tokens,
+            mask_id=said.mask_id,
+            shift=said.family.shift,
+            expand_id=said.expand_id,
+            delete_id=said.delete_id,
+            bos=(said.bos_id,) if framed and said.bos_id is not None else (),
+            eos=said.eos_ids[:1] if framed else (),
+            never=never,
+        )
+    info = ModelInfo(
+        name=name,
+        device=str(where),
+        kind=said.family.kind,
+        memory_bytes=int(sum(p.stat().st_size for p in folder.glob("*.safetensors")) * SIZE_OF_BF16[dtype]),
+        context_tokens=_affordable_context(transformer),
     )
     return LocalInfiller(denoiser, info)
 

@@ -236,3 +236,12 @@ def policy_named(name: str) -> Policy:
     if name not in POLICIES:
         raise RequestError(f"unknown policy {name!r}: choose one of {', '.join(POLICIES)}")
     return POLICIES[name]
+
+
+def policy_without_check(name: str, kind: str) -> Policy:
+    """RequestError for a policy that needs a causal pass, which a checkpoint of this kind does not have."""
+    policy = policy_named(name)
+    if policy.causal == "check":
+        able = ", ".join(p.name for p in POLICIES.values() if p.causal != "check")
+        raise RequestError(f"policy {name!r} needs a causal checkpoint, this one is {kind}: choose {able}")
+    return policy

@@ -19,7 +19,8 @@ from torch import Tensor
 from mercury_kernels import Dense, Weight, int8_weight, quantize_int8
 from mercury_kernels.unmask import TILE
 from mercury_model.errors import CheckpointError
-from mercury_model.families import Published, read_json
+from mercury_model.families import Published
+from mercury_model.tokens import read_json
 from mercury_model.transformer import Layer, Weights
 
 INDEX = "model.safetensors.index.json"

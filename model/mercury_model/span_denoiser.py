@@ -151,7 +151,7 @@ def _common(a: Sequence[int], b: Sequence[int]) -> int:
 def propose(hidden: Tensor, transformer: Transformer, choice: Choice, banned: Sequence[int]) -> Proposals:
     """hidden [n, H] -> n proposals, none of them in `banned`; the first among choice.first if there are any."""
     vocabulary = transformer.weights.lm_head
-    barred = torch.tensor(sorted(set(banned)), dtype=torch.int64, device=hidden.device)
+    barred = torch.tensor(sorted({*banned}), dtype=torch.int64, device=hidden.device)
     found = unmask(
         hidden,
         vocabulary,
@@ -164,7 +164,7 @@ def propose(hidden: Tensor, transformer: Transformer, choice: Choice, banned: Se
     proposals = Proposals(
         found.token.tolist(), found.confidence.tolist(), found.entropy.tolist(), found.margin.tolist()
     )
-    allowed = [token for token in choice.first if token not in set(banned)]
+    allowed = [token for token in choice.first if token not in {*banned, *choice.barred}]
     if allowed and len(hidden):
         # a constraint on one row: its logits alone are small, so they are taken whole
         logits = torch.cat([linear(hidden[:1], tile) for tile in vocabulary], -1)[0].float()

@@ -15,9 +15,8 @@ from typing import Protocol
 from mercury_model.canvas import Canvas
 from mercury_model.denoiser import Choice
 from mercury_model.draft import Draft, Effort, Ended, Request, Slot
-from mercury_model.errors import RequestError
 from mercury_model.length import first_step_confidence, search_length
-from mercury_model.policy import DOUBT, POLICIES, Policy, Proposals, policy_named
+from mercury_model.policy import DOUBT, Policy, Proposals, policy_without_check
 from mercury_model.refine import Resizing, refine
 
 PASSES: dict[Effort, int] = {"instant": 4, "low": 8, "medium": 16, "high": 64}
@@ -114,10 +113,7 @@ def infill_span(model: SpanModel, request: Request) -> Iterator[Draft]:
 
     RequestError for an unknown policy, or one that needs a causal check. The suffix is never changed nor cut.
     """
-    policy = policy_named(request.policy)
-    if policy.causal == "check":
-        able = ", ".join(p.name for p in POLICIES.values() if p.causal != "check")
-        raise RequestError(f"policy {policy.name!r} needs a block model, this one is bidirectional: choose {able}")
+    policy = policy_without_check(request.policy, "bidirectional")
     run = _open(model, request, policy)
     most = max(request.max_tokens, 1)
     canvas = Canvas.masked(min(max(model.start_slots, 1), most), model.mask_id)

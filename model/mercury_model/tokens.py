@@ -19,27 +19,47 @@ from tokenizers import Tokenizer
 
 from mercury_model.errors import CheckpointError
 
+Json = dict[str, Any]
+
 MARK = re.compile(r"<.*>|\[.*\]|\|<.*>")
 """How special tokens look; publishers do not flag all of theirs."""
 
+QWEN_FIM = ("<|fim_prefix|>", "<|fim_suffix|>", "{suffix}", "<|fim_middle|>", "{prefix}")
+"""A fill-in-the-middle prompt, part by part: special tokens, and where suffix and prefix stand. Suffix first, so that
+typing appends."""
+
+SAMPLE = " \tdef f(x):\n    return 'e\u0301 \u00e9 \U0001f600'\r\n\n"
+"""What has to come back as it was."""
+
 
 class Tokens:
-    """A tokenizer.json of byte-level BPE. Which special tokens there are depends on the checkpoint: the fill-in-the-
-    middle ones raise CheckpointError when asked for and not there.
+    """A tokenizer.json of byte-level BPE, or the vocab.json and merges.txt that lie in its place.
+
+    Which special tokens there are depends on the checkpoint: those of fill-in-the-middle raise CheckpointError when
+    they are asked for and not there.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, fim: tuple[str, ...] = QWEN_FIM) -> None:
+        self.fim = fim
         try:
-            spec = json.loads(path.read_text(encoding="utf-8"))
-            self._added, changed = _flag_special(spec)
+            if path.exists():
+                spec = json.loads(path.read_text(encoding="utf-8"))
+                changed = _keep_every_byte(spec)
+            else:
+                spec, changed = _from_parts(path.parent), True
+            self._added, flagged = _flag_special(spec)
+            changed |= flagged
             self._tokenizer = Tokenizer.from_str(json.dumps(spec)) if changed else Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare Exception
-            raise CheckpointError(f"{path}: not a tokenizer ({error}); run mercury-lsp model pull") from None
+            raise CheckpointError(f"{path}: not a tokenizer ({error}); fetch the model again") from None
         self._tokenizer.encode_special_tokens = True
         self.special_ids = frozenset(i for i, (_, special) in self._added.items() if special)
-        self.n_special_from = min(self.special_ids, default=self._tokenizer.get_vocab_size(with_added_tokens=False))
         self._n_ids = max([self._tokenizer.get_vocab_size(with_added_tokens=False) - 1, *self._added]) + 1
         self._piece = lru_cache(maxsize=65536)(self._bytes)
+        if self.decode(self.encode(SAMPLE)) != SAMPLE:
+            raise CheckpointError(
+                f"{path}: not a byte-level tokenizer; text would not survive it, choose another model"
+            )
 
     @cached_property
     def fim_prefix(self) -> int:
@@ -56,6 +76,12 @@ class Tokens:
     @cached_property
     def file_sep(self) -> int:
         return self.special("<|file_sep|>")
+
+    @cached_property
+    def file_mark(self) -> list[int]:
+        """What stands before a path in the prompt."""
+        mark = self.find("<|file_sep|>")
+        return self.encode("\n# ") if mark is None else [mark]
 
     @cached_property
     def end(self) -> int:
@@ -124,7 +150,34 @@ class Tokens:
         return bytes(_BYTE_OF[c] for c in self._tokenizer.id_to_token(token) or "")
 
 
-def _flag_special(spec: dict[str, Any]) -> tuple[dict[int, tuple[str, bool]], bool]:
+def read_json(path: Path, *, missing_ok: bool = False) -> Json:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if missing_ok:
+            return {}
+        raise CheckpointError(f"{path.parent}: there is no {path.name}; fetch the whole checkpoint") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}); fetch it again") from None
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: not a JSON object; fetch it again")
+    return value
+
+
+def added_tokens(folder: Path) -> dict[str, int]:
+    """Tokens beyond the vocabulary proper, by name, from whichever files there are."""
+    found: dict[str, int] = {}
+    for entry in read_json(folder / "tokenizer.json", missing_ok=True).get("added_tokens", []):
+        found[str(entry["content"])] = int(entry["id"])
+    decoder = read_json(folder / "tokenizer_config.json", missing_ok=True).get("added_tokens_decoder", {})
+    for token_id, entry in decoder.items():
+        found.setdefault(str(entry["content"]), int(token_id))
+    for token, token_id in read_json(folder / "added_tokens.json", missing_ok=True).items():
+        found.setdefault(token, int(token_id))
+    return found
+
+
+def _flag_special(spec: Json) -> tuple[dict[int, tuple[str, bool]], bool]:
     """Flag what looks like a special token as one, in place, so that user text never becomes it.
 
     -> id: (text, is special) of the added tokens, and whether a flag was changed.
@@ -138,6 +191,36 @@ def _flag_special(spec: dict[str, Any]) -> tuple[dict[int, tuple[str, bool]], bo
         entry["special"] = special
         found[int(entry["id"])] = (text, special)
     return found, changed
+
+
+def _keep_every_byte(spec: Json) -> bool:
+    """Drop a normaliser that would rewrite the user's characters (NFC in Qwen's files); true if there was one."""
+    kind = (spec.get("normalizer") or {}).get("type")
+    if kind != "NFC":
+        return False
+    spec["normalizer"] = None
+    return True
+
+
+def _from_parts(folder: Path) -> Json:
+    """A tokenizer from vocab.json, merges.txt and the added tokens, as checkpoints with their own code publish it.
+
+    All of them split words as Qwen2 does.
+    """
+    from tokenizers import Regex, decoders, models, pre_tokenizers
+
+    from mercury_model.convert import SPLIT
+
+    tokenizer = Tokenizer(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
+    split = pre_tokenizers.Split(Regex(SPLIT), behavior="isolated", invert=False)
+    bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_only])  # pyright: ignore[reportAttributeAccessIssue]
+    tokenizer.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
+    spec: Json = json.loads(tokenizer.to_str())
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    named = sorted(added_tokens(folder).items(), key=lambda item: item[1])
+    spec["added_tokens"] = [{"id": i, "content": text, **plain} for text, i in named]
+    return spec
 
 
 def _clean(text: str) -> str:

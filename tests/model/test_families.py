@@ -30,7 +30,7 @@ from mercury_model.families import FAMILIES, Published, recognise
 from mercury_model.published import INDEX, read_published
 from mercury_model.transformer import Rows, Transformer
 
-VOCAB = 203
+VOCAB = 290
 SIZES = {
     "vocab_size": VOCAB,
     "hidden_size": 64,
@@ -73,7 +73,7 @@ OLMO_CONFIG = {
     "include_bias": False,
     "weight_tying": False,
     "activation_type": "silu",
-    "mask_token_id": 200,
+    "mask_token_id": 280,
 }
 
 
@@ -89,7 +89,7 @@ class Case:
     added: dict[str, int] = field(default_factory=dict)
     rename: dict[str, str] = field(default_factory=dict)
     folder: str = "checkpoint"
-    mask_id: int = 200
+    mask_id: int = 280
     block: int = 0
     expand_id: int | None = None
     delete_id: int | None = None
@@ -101,25 +101,25 @@ QWEN3 = (Qwen3ForCausalLM, Qwen3Config)
 LLAMA = (LlamaForCausalLM, LlamaConfig)
 THETA = {"rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0}}
 CASES = [
-    Case("dream", *QWEN2, THETA, {"model_type": "Dream", "mask_token_id": 200}, shards=3),
-    Case("dreamon", *QWEN2, THETA, {"model_type": "Dream", "mask_token_id": 200, "eos_token_id": 198,
-         "bos_token_id": 197}, {"<|expand|>": 201}, expand_id=201, delete_id=198),
-    Case("open-dcoder", *QWEN2, THETA | {"tie_word_embeddings": True}, {"model_type": "qwen2"}, {"<M>": 200}),
+    Case("dream", *QWEN2, THETA, {"model_type": "Dream", "mask_token_id": 280}, shards=3),
+    Case("dreamon", *QWEN2, THETA, {"model_type": "Dream", "mask_token_id": 280, "eos_token_id": 278,
+         "bos_token_id": 277}, {"<|expand|>": 281}, expand_id=281, delete_id=278),
+    Case("open-dcoder", *QWEN2, THETA | {"tie_word_embeddings": True}, {"model_type": "qwen2"}, {"<M>": 280}),
     Case("llada", *LLAMA, {"rope_parameters": {"rope_type": "default", "rope_theta": 500_000.0}, "rms_norm_eps": 1e-5},
          OLMO_CONFIG, rename=OLMO_NAMES, shards=2),
-    Case("coda", *QWEN3, {"head_dim": 24, "tie_word_embeddings": True}, {"model_type": "CoDA", "mask_token_id": 200}),
-    Case("rnd1", *QWEN3, {"head_dim": 16}, {"model_type": "rnd1", "mask_token_id": 200}),
-    Case("a2d-qwen2-mdlm", *QWEN2, {"tie_word_embeddings": True}, {"model_type": "a2d-qwen2"}, {"<|mask|>": 200}),
-    Case("a2d-qwen2-bd3lm", *QWEN2, {"tie_word_embeddings": True}, {"model_type": "a2d-qwen2"}, {"<|mask|>": 200},
+    Case("coda", *QWEN3, {"head_dim": 24, "tie_word_embeddings": True}, {"model_type": "CoDA", "mask_token_id": 280}),
+    Case("rnd1", *QWEN3, {"head_dim": 16}, {"model_type": "rnd1", "mask_token_id": 280}),
+    Case("a2d-qwen2-mdlm", *QWEN2, {"tie_word_embeddings": True}, {"model_type": "a2d-qwen2"}, {"<|mask|>": 280}),
+    Case("a2d-qwen2-bd3lm", *QWEN2, {"tie_word_embeddings": True}, {"model_type": "a2d-qwen2"}, {"<|mask|>": 280},
          folder="Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", block=32),
-    Case("a2d-qwen3-mdlm", *QWEN3, {"head_dim": 16}, {"model_type": "a2d-qwen3"}, {"<|mask|>": 200}),
+    Case("a2d-qwen3-mdlm", *QWEN3, {"head_dim": 16}, {"model_type": "a2d-qwen3"}, {"<|mask|>": 280}),
     Case("a2d-qwen3-bd3lm", *QWEN3, {"head_dim": 16}, {"model_type": "a2d-qwen3", "block_size": 8},
-         {"<|mask|>": 200}, folder="x-bd3lm", block=8),
-    Case("fast-dllm-v2", *QWEN2, THETA, {"model_type": "Fast_dLLM_Qwen", "bd_size": 16, "mask_token_id": 200},
+         {"<|mask|>": 280}, folder="x-bd3lm", block=8),
+    Case("fast-dllm-v2", *QWEN2, THETA, {"model_type": "Fast_dLLM_Qwen", "bd_size": 16, "mask_token_id": 280},
          block=16),
-    Case("sdar", *QWEN3, {"head_dim": 16}, {"model_type": "sdar", "mask_token_id": 200}, folder="SDAR-4B-Chat-b8",
+    Case("sdar", *QWEN3, {"head_dim": 16}, {"model_type": "sdar", "mask_token_id": 280}, folder="SDAR-4B-Chat-b8",
          block=8),
-    Case("stable-diffcoder", *LLAMA, {"head_dim": 16}, {"model_type": "llama"}, {"<[MASK_TOKEN]>": 200}, block=4),
+    Case("stable-diffcoder", *LLAMA, {"head_dim": 16}, {"model_type": "llama"}, {"<[MASK_TOKEN]>": 280}, block=4),
 ]  # fmt: skip
 
 

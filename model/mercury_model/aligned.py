@@ -1,0 +1,96 @@
+"""The block kind of other publishers: the context, too, was trained in blocks, each seeing itself whole.
+
+Blocks stand at multiples of the block size, the prompt's last, unfinished one included: its tokens and the first
+slots are denoised together. Keys and values are kept of finished blocks only, and those are exact. There is no causal
+pass: such checkpoints cannot say what they would have written token by token.
+
+This module knows nothing about policies, ends of middles or text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from mercury_model.denoiser import PREFILL_ROWS, BlockDenoiser, Choice, Scored, Session
+from mercury_model.errors import RequestError
+from mercury_model.policy import Proposals
+from mercury_model.span_denoiser import propose
+from mercury_model.tokens import Tokens
+from mercury_model.transformer import Rows, Transformer
+
+
+class AlignedSession(Session):
+    """ids: tokens of finished blocks, which the cache holds; what comes after them is run again in every pass."""
+
+    def __init__(self, transformer: Transformer, *, block: int, shift: int, never: tuple[int, ...]) -> None:
+        super().__init__(transformer)
+        self._block, self._shift, self._never = block, shift, never
+        self._tail: list[int] = []
+
+    def prefill(self, ids: Sequence[int]) -> Iterator[int]:
+        """Make the cache hold the finished blocks of `ids`, reusing the common beginning; yields tokens run."""
+        common = 0
+        for have, want in zip(self.ids, ids, strict=False):
+            if have != want:
+                break
+            common += 1
+        del self.ids[common // self._block * self._block :]
+        whole = len(ids) // self._block * self._block
+        self._tail = list(ids[whole:])
+        rows = max(PREFILL_ROWS // self._block, 1) * self._block
+        while len(self.ids) < whole:
+            part = list(ids[len(self.ids) : min(len(self.ids) + rows, whole)])
+            self._blocks(part)
+            self.ids.extend(part)
+            yield len(part)
+
+    def draft(self, last: int, slots: Sequence[int], choice: Choice) -> Proposals:
+        """One pass over the unfinished block and the slots: a proposal per slot. Nothing is kept."""
+        return self._about_slots([*self._tail, last, *slots], len(slots), choice)
+
+    def check(self, ids: Sequence[int], choice: Choice) -> Proposals:
+        """One pass over the last known token and the finished slots behind it; keep(n) adopts the first n of them."""
+        self._checked = [*self._tail, *ids]
+        return self._about_slots(self._checked, len(ids) - 1, choice)
+
+    def score(self, ids: Sequence[int], targets: Sequence[int]) -> Scored:
+        raise RequestError("rewriting needs a bidirectional checkpoint or one with a causal pass: choose another")
+
+    def keep(self, n: int) -> None:
+        known = self._checked[: len(self._tail) + n]
+        whole = (len(self.ids) + len(known)) // self._block * self._block - len(self.ids)
+        self.ids.extend(known[:whole])
+        self._tail = known[whole:]
+
+    def _about_slots(self, ids: Sequence[int], n: int, choice: Choice) -> Proposals:
+        hidden = self._blocks(ids)
+        first = len(ids) - n - self._shift
+        return propose(hidden[first : first + n], self._transformer, choice, self._never)
+
+    def _blocks(self, ids: Sequence[int]) -> Tensor:
+        tensor = torch.tensor(ids, dtype=torch.int64, device=self._transformer.device)
+        return self._transformer.forward([Rows(tensor, self.cache, len(self.ids), block=self._block)])[0]
+
+
+class AlignedDenoiser(BlockDenoiser):
+    """never: ids that are no answer for a slot."""
+
+    def __init__(
+        self,
+        transformer: Transformer,
+        tokens: Tokens,
+        *,
+        mask_id: int,
+        block_size: int,
+        shift: int,
+        never: tuple[int, ...] = (),
+    ) -> None:
+        super().__init__(transformer, tokens, mask_id=mask_id, block_size=block_size)
+        self._shift = shift
+        self._never = (*never, mask_id)
+
+    def new_session(self) -> Session:
+        return AlignedSession(self.transformer, block=self.block_size, shift=self._shift, never=self._never)
