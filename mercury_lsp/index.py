@@ -22,6 +22,8 @@ MAX_SYMBOLS = 1_500_000
 """Of the whole index; files that come later are left out."""
 MAX_NAMES = 80
 """Names looked up for one place."""
+MAX_MEMBERS = 12
+"""Members of a type that come with it."""
 _COMMON = 12  # a name with more definitions, none of them imported, says nothing
 _LONG_LINES = 400  # characters in the mean: such a file is generated
 _MAX_DEPTH = 24
@@ -147,8 +149,21 @@ class SymbolTable:
                 if place:
                     value = weight * place * (1.5 if container in weights else 1.0)
                     found.append(Declaration(path, name, kind, container, line, last, signature, value))
+                    if place >= IN_FOLDER and kind in ("class", "type") and not own:
+                        found += self._members(file, path, name, value / 3)
         found.sort(key=lambda d: (-d.value, d.path, d.line))
-        return tuple(found[:limit])
+        best = {(d.path, d.line, d.name): d for d in reversed(found)}
+        return tuple(sorted(best.values(), key=lambda d: (-d.value, d.path, d.line))[:limit])
+
+    def _members(self, file: int, path: str, container: str, value: float) -> Iterator[Declaration]:
+        """The public members of a type that is used, worth less the later they stand."""
+        rows = self._db.execute(
+            "SELECT name, kind, line, last, signature FROM symbols WHERE file = ? AND container = ? "
+            "AND name NOT GLOB '_*' ORDER BY line LIMIT ?",
+            (file, container, MAX_MEMBERS),
+        )
+        for position, (name, kind, line, last, signature) in enumerate(rows.fetchall()):
+            yield Declaration(path, name, kind, container, line, last, signature, value * 0.9**position)
 
     def _imported(self, query: Query) -> dict[int, float]:
         files: dict[int, float] = {}

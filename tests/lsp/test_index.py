@@ -145,6 +145,7 @@ def test_what_is_imported_comes_before_what_only_has_the_name(tmp_path: Path) ->
     assert ask(table, tmp_path, "app/main.py", "Circle") == [
         "lib/shapes.py:class Circle:",
         "app/other.py:class Circle:",
+        "lib/shapes.py:def area(self) -> float:",
     ]
     assert ask(table, tmp_path, "app/main.py", "save LIMIT nothing") == [
         "lib/shapes.py:LIMIT = 3",
