@@ -10,8 +10,9 @@ import warnings
 from dataclasses import dataclass
 
 from mercury_lsp import syntax
+from mercury_lsp.languages import grammar_of
 from mercury_lsp.lexical import scan
-from mercury_lsp.text import Document, Span, model_text
+from mercury_lsp.text import Document, Span, indent_of, model_text
 
 MAX_LINES = 40
 """Lines of one error that are looked at: a parser that lost its way may call a whole file one error."""
@@ -36,13 +37,17 @@ def count(text: str, language: str) -> Count | None:
 
 
 def refusal(text: str) -> int | None:
-    """The line (0-based) where Python's parser refuses `text`, None where it does not."""
+    """The line (0-based) where Python's parser refuses `text`, None where it does not.
+
+    A text that begins indented, such as a part of a class, is taken for the body of a block.
+    """
+    inner = re.match(r"(?:[ \t]*(?:#.*)?\r?\n)*[ \t]+\S", text) is not None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape is a matter of taste here
-            ast.parse(model_text(text))
+            ast.parse(("if 1:\n" if inner else "") + model_text(text))
     except SyntaxError as error:
-        return max(0, (error.lineno or 1) - 1)
+        return max(0, (error.lineno or 1) - 1 - inner)
     except (ValueError, RecursionError, MemoryError):
         return 0
     return None
@@ -51,10 +56,9 @@ def refusal(text: str) -> int | None:
 def faults(document: Document, span: Span | None = None) -> tuple[Span, ...]:
     """Where the syntax errors are, smallest first, that touch the lines of `span` (the whole document without one).
 
-    Of a document too large to be parsed whole, those of the window around `span`.
+    With a span only the window around it is parsed; without one the whole document, however long that takes.
     """
-    offset = span.start if span is not None else 0
-    area = syntax.window(document, offset)
+    area = syntax.window(document, span.start) if span is not None else Span(0, len(document.text))
     text = area.of(document.text)
     found = [
         Span(p.span.start + area.start, p.span.end + area.start) for p in syntax.errors(text, document.language) or ()
@@ -102,9 +106,26 @@ def suspects(document: Document, area: Span, near: Span | None = None) -> tuple[
     for problem in errors:
         top = document.line_of(area.start + problem.span.start)
         wide += range(top, min(document.line_of(area.start + problem.span.end), top + MAX_LINES) + 1)
-    for line in [n for n in wide if _unbalanced(document.line_text(n), document.language)] + wide:
+    for line in [n for n in wide if _unbalanced(document.line_text(n), document.language)]:
+        add(line)
+    if errors and "}" in grammar_of(document.language).brackets.values():
+        for line in range(first, last + 1):
+            if ends_unclosed(document, line):
+                add(line)
+    for line in wide:
         add(line)
     return tuple(lines)
+
+
+def ends_unclosed(document: Document, line: int) -> bool:
+    """Whether a block ends below `line` by its indentation, but no closer stands there."""
+    text = document.line_text(line)
+    if grammar_of(document.language).colon or not text.strip():
+        return False
+    below = next((n for n in range(line + 1, min(line + 20, document.n_lines)) if document.line_text(n).strip()), None)
+    after = document.line_text(below) if below is not None else ""
+    goes_on = re.match(r"\s*([)\]}]|case\b|default\b|#|\w+:$)", after)
+    return indent_of(text) > indent_of(after) and not goes_on and not re.match(r"\s*[.)\]]", text)
 
 
 def _unbalanced(line: str, language: str) -> bool:

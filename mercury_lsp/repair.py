@@ -28,20 +28,22 @@ Work = Generator[Ask, Draft | None, Hunk | None]
 Room = Callable[[Infiller], Budget]
 
 SEARCH_SECONDS = 2.0
-ENOUGH = 24  # good candidates after which lines less suspect are not looked at any more
 NEAR = 0.3  # costs that lie closer together than this are left to the model
 SHORTLIST = 8
+UNUSUAL = 1.6  # a cost from which on the model is asked whether it knows better
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _INSERTS = {
     "python": (":", ")", "]", "}", '"', "'", ",", "=", "("),
-    "rust": (";", ")", "]", "}", '"', ",", "{", ":", " =", " ->", " =>", "(", "&"),
+    "rust": (";", ")", "]", "}", '"', ",", " {", ":", " =", " ->", " =>", "(", "&"),
     "go": (")", "]", "}", '"', ",", " {", " :=", " =", "("),
     "json": (",", '"', "}", "]", ":"),
     "css": (";", "}", ":", "{", ")"),
 }
 _INSERTS_ELSEWHERE = (")", "]", "}", ";", '"', "'", "`", ",", ":", " {", "(", " =", " =>")
 _CLOSING = frozenset((")", "]", "}", '"', "'", "`"))
+_OPENING = ('"', "'", "(", "[", "{")
+_COMMENTED = {"python": ("#",), "bash": ("#",), "json": (), "html": ("<!--",)}
 _SWAPS: dict[str, tuple[str, ...]] = {
     "=": ("==", ":"),
     ")": ("]", "}"),
@@ -132,7 +134,8 @@ def search(document: Document, lines: tuple[int, ...], judge: "Judge") -> list[C
             text = apply(document.text, (candidate.hunk,))  # `))` loses the same by losing either
             if text not in good or ranked < good[text][0]:
                 good[text] = (ranked, Candidate(candidate.hunk, ranked[1]))
-        if sum(key[0] == 0 for key, _ in good.values()) >= ENOUGH and rank >= 2:
+        whole = [key[1] for key, _ in good.values() if key[0] == 0]
+        if whole and min(whole) <= (1.2 if rank < 5 else UNUSUAL) and rank >= 2:
             break
     return [candidate for _, candidate in sorted(good.values(), key=lambda item: item[0])]
 
@@ -142,6 +145,8 @@ def candidates(document: Document, line: int) -> Iterator[Candidate]:
     span = document.line_span(line)
     text = span.of(document.text)
     language = syntax.language_of(document.language) or ""
+    if text.strip().startswith(_COMMENTED.get(language, ("//", "/*", "*"))):
+        return
     code = _code_end(text, language)
     tokens = [m for m in _TOKEN.finditer(text) if m.end() <= code]
     at = span.start
@@ -156,14 +161,18 @@ def candidates(document: Document, line: int) -> Iterator[Candidate]:
     ends = [m.end() for m in tokens[:-1]] + [m.start() for m in tokens[:1]]
     for index, end in enumerate(ends):
         tail = text[end:code].strip()
-        closing = bool(tail) and index < len(tokens) - 1 and not re.search(r"\w", tail)
+        closing = bool(tail) and index < len(tokens) - 1 and re.fullmatch(r"[\s)\]}'\"`;,:{]*", tail) is not None
         for insert in inserts:
             cost = (1.05 if closing and insert in _CLOSING else 1.3) + _unlikely(insert)
             yield Candidate(Hunk(Span(at + end, at + end), insert), cost)
-    for token in tokens:
+    for index, token in enumerate(tokens):
         where = Span(at + token.start(), at + token.end())
+        if index and text[token.start() - 1] in " \t([{":
+            for opener in _OPENING:
+                yield Candidate(Hunk(Span(where.start, where.start), opener), 1.25 + _unlikely(opener))
         if not token.group()[0].isalnum() and token.group() != "_":
-            cost = 1.1 if token.group() in ")]};,:" else 2.0
+            twice = token.end() < code and text[token.end()] == token.group() and token.group() in "{}\"'[]"
+            cost = 0.95 if twice else 1.1 if token.group() in ")]};,:" else 2.0
             yield Candidate(Hunk(_with_line(document, where), ""), cost)
             for other in _SWAPS.get(token.group(), ()):
                 yield Candidate(Hunk(where, other), 1.15)
@@ -276,11 +285,13 @@ def _closed(document: Document, line: int) -> Iterator[Candidate]:
     following = next((n for n in range(line + 1, document.n_lines) if document.line_text(n).strip()), None)
     after = document.line_text(following) if following is not None else ""
     deeper = indent_of(text) > indent_of(after) or following is None
+    unclosed = faults.ends_unclosed(document, line)
     wanted = {lead.removesuffix(unit) if lead.endswith(unit) else lead}
     wanted |= {after[: len(after) - len(after.lstrip())]} if deeper else set()
     for indent in sorted(wanted):
         usual = deeper and len(indent) < len(lead)
-        yield Candidate(Hunk(Span(span.end, span.end), document.newline + indent + "}"), 1.0 if usual else 1.5)
+        cost = 0.85 if unclosed and indent_of(indent) == indent_of(after) else 1.0 if usual else 1.5
+        yield Candidate(Hunk(Span(span.end, span.end), document.newline + indent + "}"), cost)
 
 
 class Judge:
@@ -321,6 +332,8 @@ class Judge:
 
 def _clear(ranked: list[Candidate], judge: Judge) -> bool:
     """Whether no other candidate comes near the best one."""
+    if ranked[0].cost >= UNUSUAL:
+        return False
     if len(ranked) == 1 or judge.left(ranked[1].hunk) != judge.left(ranked[0].hunk):
         return True
     return ranked[1].cost - ranked[0].cost >= NEAR

@@ -4,6 +4,7 @@ A task says which region it would touch, without asking the model, and does its 
 This module knows nothing about editors, threads or the wire.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from mercury_lsp.repair import Candidate, Work, choose, repair
 from mercury_lsp.rewriting import Wish, fill, rewrite, value
 from mercury_lsp.text import Span
 
+_SYNTAX = re.compile(r"[Ss]yntax ?[Ee]rror|[Pp]arsing error|[Uu]nexpected|^[Ee]xpected|unterminated|was never closed")
 MAX_ROUNDS = 10  # faults mended by one repair of a whole document
 
 
@@ -34,7 +36,7 @@ def mend(wish: Wish) -> Work:
     document, complaint = wish.document, wish.complaint
     if complaint is None:
         return None
-    if faults.faults(document, complaint.span):
+    if faults.faults(document, complaint.span) or (_SYNTAX.search(complaint.message) and faults.faults(document)):
         hunk = yield from repair(document, complaint.span, wish.room)
         if hunk is not None:
             return hunk
