@@ -24,7 +24,7 @@ from mercury_kernels import linear, unmask
 from mercury_model.denoiser import Choice
 from mercury_model.length import first_step_confidence
 from mercury_model.policy import Proposals
-from mercury_model.span_infill import SpanTokens
+from mercury_model.span_infill import NONE, Barred, SpanTokens
 from mercury_model.transformer import Rows, Transformer
 
 REFRESH_EVERY = 8
@@ -74,9 +74,9 @@ class SpanSession:
         elif len(self._prefix_row) + len(self._suffix_row) < len(self._position):
             self._compact()
 
-    def step(self, slots: Sequence[int], choice: Choice, banned: Sequence[int]) -> Proposals:
-        """One pass; a proposal for each slot, none of them in `banned`."""
-        return propose(self._hidden(slots), self._transformer, choice, banned)
+    def step(self, slots: Sequence[int], choice: Choice, banned: Sequence[int], barred: Barred = NONE) -> Proposals:
+        """One pass; a proposal for each slot i, none of them in `banned` or barred[i]."""
+        return propose(self._hidden(slots), self._transformer, choice, banned, barred)
 
     def _hidden(self, slots: Sequence[int]) -> Tensor:
         """[n, H]: row i predicts slot i."""
@@ -148,10 +148,15 @@ def _common(a: Sequence[int], b: Sequence[int]) -> int:
     return n
 
 
-def propose(hidden: Tensor, transformer: Transformer, choice: Choice, banned: Sequence[int]) -> Proposals:
-    """hidden [n, H] -> n proposals, none of them in `banned`; the first among choice.first if there are any."""
+def propose(
+    hidden: Tensor, transformer: Transformer, choice: Choice, banned: Sequence[int], barred: Barred = NONE
+) -> Proposals:
+    """hidden [n, H] -> n proposals, none in `banned`, nor in barred[i]; the first of choice.first if there are any."""
     vocabulary = transformer.weights.lm_head
-    barred = torch.tensor(sorted({*banned}), dtype=torch.int64, device=hidden.device)
+    n = len(hidden)
+    refused = [sorted({*banned, *barred.get(i, ()), *(choice.barred if i == 0 else ())}) for i in range(n)]
+    widest = max((len(ids) for ids in refused), default=0)
+    padded = [ids + [-1] * (widest - len(ids)) for ids in refused]
     found = unmask(
         hidden,
         vocabulary,
@@ -159,13 +164,13 @@ def propose(hidden: Tensor, transformer: Transformer, choice: Choice, banned: Se
         top_p=choice.top_p,
         top_k=choice.top_k,
         seed=choice.seed,
-        banned=barred[None].expand(len(hidden), -1).contiguous() if len(barred) else None,
+        banned=torch.tensor(padded, dtype=torch.int64, device=hidden.device) if widest else None,
     )
     proposals = Proposals(
         found.token.tolist(), found.confidence.tolist(), found.entropy.tolist(), found.margin.tolist()
     )
-    allowed = [token for token in choice.first if token not in {*banned, *choice.barred}]
-    if allowed and len(hidden):
+    allowed = [token for token in choice.first if token not in refused[0]] if n else []
+    if allowed:
         # a constraint on one row: its logits alone are small, so they are taken whole
         logits = torch.cat([linear(hidden[:1], tile) for tile in vocabulary], -1)[0].float()
         p = logits.softmax(-1)[torch.tensor(allowed, device=logits.device)]

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Protocol
 
 from mercury_model.canvas import Canvas
 from mercury_model.denoiser import Choice
-from mercury_model.draft import Draft, Effort, Ended, Request, Slot
+from mercury_model.draft import Draft, Ended, Request, Slot
+from mercury_model.effort import DIALS
 from mercury_model.length import first_step_confidence, search_length
 from mercury_model.policy import DOUBT, Policy, Proposals, policy_without_check
 from mercury_model.refine import Resizing, refine
 
-PASSES: dict[Effort, int] = {"instant": 4, "low": 8, "medium": 16, "high": 64}
-"""Passes that show text; those that only change the canvas' length come on top."""
-PROBES: dict[Effort, int] = {"instant": 0, "low": 8, "medium": 24, "high": 24}
-"""Passes of the length search; about 15 find the peak of up to 64 slots."""
+Barred = Mapping[int, Collection[int]]
+"""Slot -> ids it may not take."""
+NONE: Barred = MappingProxyType({})
 
 _HASH_COMMENTS = (".py", ".pyi", ".sh", ".bash", ".rb", ".yaml", ".yml", ".toml")
 
@@ -45,8 +46,8 @@ class SpanSession(Protocol):
         """Set what stands around the canvas."""
         ...
 
-    def step(self, slots: Sequence[int], choice: Choice, banned: Sequence[int], /) -> Proposals:
-        """One pass; a proposal for each slot, none of them in `banned`."""
+    def step(self, slots: Sequence[int], choice: Choice, banned: Sequence[int], barred: Barred = NONE, /) -> Proposals:
+        """One pass; a proposal for each slot i, none of them in `banned` or barred[i]."""
         ...
 
 
@@ -84,6 +85,10 @@ class _Run:
     started: float = field(default_factory=time.monotonic)
     forwards: int = 0
     late: bool = False
+    barred: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
+
+    def __post_init__(self) -> None:
+        self.dial = DIALS[self.request.effort]
 
     def hurry(self) -> bool:
         self.late = self.request.deadline is not None and time.monotonic() >= self.request.deadline
@@ -101,7 +106,7 @@ class _Run:
         if model.expand_id is not None and not may_grow:
             banned += (model.expand_id,)
         self.forwards += 1
-        return self.session.step(canvas.model_input(model.mask_id), choice, banned)
+        return self.session.step(canvas.model_input(model.mask_id), choice, banned, self.barred)
 
     def score(self, n: int) -> float:
         proposals = self.propose(Canvas.masked(n, self.model.mask_id), False)
@@ -122,7 +127,7 @@ def infill_span(model: SpanModel, request: Request) -> Iterator[Draft]:
         most += len(canvas)
         yield _draft(run, canvas)
     elif model.expand_id is None:
-        for n in search_length(run.score, len(canvas), most, PROBES[request.effort]):
+        for n in search_length(run.score, len(canvas), most, run.dial.probes):
             canvas = Canvas.masked(n, model.mask_id)
             yield _draft(run, canvas)
             if run.hurry():
@@ -130,7 +135,7 @@ def infill_span(model: SpanModel, request: Request) -> Iterator[Draft]:
     resizing = Resizing(model.expand_id, model.delete_id, most)
     cut = _Cut(run)
     for step in refine(
-        canvas, run.propose, policy, PASSES[request.effort], model.mask_id, resizing=resizing, hurry=run.hurry
+        canvas, run.propose, policy, run.dial.span_steps, model.mask_id, resizing=resizing, hurry=run.hurry
     ):
         canvas = step
         if not policy.revises and (keep := cut.of(canvas)) is not None:
@@ -138,6 +143,8 @@ def infill_span(model: SpanModel, request: Request) -> Iterator[Draft]:
             return
         if canvas.n_open:
             yield _draft(run, canvas)
+    if not run.late:
+        canvas = yield from _judged(run, canvas)
     canvas = canvas.settled()
     if (keep := cut.of(canvas)) is not None:
         yield _draft(run, canvas, text=keep, ended="rule")
@@ -183,6 +190,54 @@ def _rewrite(run: _Run, original: str) -> Canvas:
         (False,) * len(ids),
         tuple(not d for d in doubtful),
     )
+
+
+def _judged(run: _Run, canvas: Canvas) -> Generator[Draft, None, Canvas]:
+    """Mask again what the judge objects to, the earlier choices barred; a round counts if it leaves fewer objections.
+
+    Everything else stays as it is meanwhile, and so does the length.
+    """
+    judge = run.request.judge
+    if judge is None:
+        return canvas
+    objections = judge(_text(run, canvas.tokens))
+    mask_id = run.model.mask_id
+    for _ in range(run.dial.rounds):
+        again = _under(run, canvas, objections)
+        if not objections or not again:
+            break
+        for i in again:
+            run.barred.setdefault(i, set()).add(canvas.tokens[i])
+        attempt = Canvas(
+            tuple(mask_id if i in again else t for i, t in enumerate(canvas.tokens)),
+            tuple("masked" if i in again else "settled" for i in range(len(canvas))),
+            tuple(0.0 if i in again else c for i, c in enumerate(canvas.confidence)),
+            tuple(i in again or r for i, r in enumerate(canvas.revised)),
+            tuple(i not in again for i in range(len(canvas))),
+        )
+        for step in refine(attempt, run.propose, run.policy, run.dial.span_steps, mask_id, hurry=run.hurry):
+            attempt = step
+            if attempt.n_open:
+                yield _draft(run, attempt)
+        left = judge(_text(run, attempt.tokens))
+        if len(left) < len(objections):
+            canvas, objections = replace(attempt, fixed=canvas.fixed), left
+        if run.late:
+            break
+    run.barred.clear()
+    return canvas
+
+
+def _under(run: _Run, canvas: Canvas, spans: Sequence[tuple[int, int]]) -> set[int]:
+    """Slots under these characters of the text that may change; an empty span means the character behind it."""
+    decode = run.model.tokens.decode
+    ends = [len(decode(canvas.tokens[: i + 1])) - len(run.healed) for i in range(len(canvas))]
+    found: set[int] = set()
+    for start, stop in spans:
+        start = min(start, max(ends, default=0) - 1)
+        stop = max(stop, start + 1)
+        found |= {i for i, end in enumerate(ends) if end > start and (i == 0 or ends[i - 1] < stop)}
+    return {i for i in found if not canvas.fixed[i]}
 
 
 class _Cut:

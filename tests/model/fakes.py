@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from mercury_model.canvas import Canvas
 from mercury_model.denoiser import Choice
 from mercury_model.policy import Proposals
+from mercury_model.span_infill import NONE, Barred
 
 MASK, EXPAND, DELETE, FIRST = 0, 1, 2, 10
 
@@ -48,6 +49,7 @@ class ScriptedSpan:
     resizing: it has expand and delete tokens; otherwise its first-step confidence peaks at the right length, under a
     liking for long canvases that length_bias() reports. Where a run of masked slots is too short or too long, the
     slots that expand or vanish are drawn at random; the confidences are, too.
+    wrong: slot -> a token it takes instead of the right one until that token is barred there.
     """
 
     def __init__(self, pieces: Sequence[str], *, start: int, resizing: bool, seed: int = 0) -> None:
@@ -62,6 +64,8 @@ class ScriptedSpan:
         self.prefilled = 0
         self.opened: list[tuple[list[int], list[int]]] = []
         self.canvases: list[list[int]] = []
+        self.barred: list[dict[int, set[int]]] = []
+        self.wrong: dict[int, int] = {}
 
     def session(self, document: str) -> "ScriptedSpan":
         return self
@@ -72,8 +76,9 @@ class ScriptedSpan:
     def length_bias(self, n: int) -> float:
         return 0.3 * n / (n + 20)
 
-    def step(self, slots: Sequence[int], choice: Choice, banned: Sequence[int]) -> Proposals:
+    def step(self, slots: Sequence[int], choice: Choice, banned: Sequence[int], barred: Barred = NONE) -> Proposals:
         self.canvases.append(list(slots))
+        self.barred.append({i: set(ids) for i, ids in barred.items()})
         answer = [FIRST + i for i in range(len(self.tokens.pieces))]
         token: list[int] = []
         place = 0
@@ -83,12 +88,17 @@ class ScriptedSpan:
                 run += 1
                 continue
             following = len(answer) if slot is None else slot - FIRST
+            if following >= len(answer) and slot is not None:  # a mistaken token stands where the right one would
+                following = place + run
             token += self._fill(answer[place:following], run, EXPAND not in banned)
             run = 0
             if slot is not None:
                 token.append(slot)
                 place = following + 1
         n = len(slots)
+        for i, mistaken in self.wrong.items():
+            if i < n and slots[i] == MASK and mistaken not in barred.get(i, ()):
+                token[i] = mistaken
         if self.expand_id is None and all(s == MASK for s in slots):
             sure = 0.6 * 0.98 ** abs(n - len(answer)) + self.length_bias(n)
             confidence = [sure] * n

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import random
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from mercury_model.policy import POLICIES
 from mercury_model.span_denoiser import SpanDenoiser, SpanSession
 from mercury_model.transformer import Rows, Transformer
 from tests.model import tiny
+from tests.model.fakes import MASK, ScriptedSpan
 
 EXPAND, DELETE = 268, 256
 PREFIX, SUFFIX = "def add(values):\n    total = 0\n    for value in values:\n", "\n    return total\n"
@@ -263,3 +265,47 @@ def test_context_stands_before_the_prefix_as_comments(folder: Path) -> None:
     )
     draft = last(model, request)
     assert draft.prefilled >= len("// y.js\nf()\n\n# z.py\ng()\n\n") + 1
+
+
+# --- judge rounds ---------------------------------------------------------------------------------------------
+
+
+Judge = Callable[[str], Sequence[tuple[int, int]]]
+
+
+def judged(wrong: dict[int, int], judge: Judge, effort: str = "medium") -> tuple[ScriptedSpan, Draft]:
+    """A fake of six pieces whose slots in `wrong` are mistaken; a mistaken slot shows a question mark."""
+    model = ScriptedSpan([f"<{i}>" for i in range(6)], start=6, resizing=False)
+    model.wrong = wrong
+    request = Request("", "", policy="factor", effort=effort, max_tokens=6, judge=judge)  # type: ignore[arg-type]
+    return model, list(infill(model, request))[-1]
+
+
+def marks(text: str) -> list[tuple[int, int]]:
+    return [(i, i + 1) for i, c in enumerate(text) if c == "?"]
+
+
+WRONG = 1000 + ord("?")
+
+
+def test_what_a_judge_objects_to_is_masked_again_and_its_choice_barred() -> None:
+    model, draft = judged({1: WRONG, 4: WRONG}, marks)
+    assert draft.text == "<0><1><2><3><4><5>"
+    assert model.barred[-1] == {1: {WRONG}, 4: {WRONG}}
+    assert [slot.revised for slot in draft.slots] == [False, True, False, False, True, False]
+    # the passes of the second thought see all that was right
+    assert model.canvases[-1].count(MASK) <= 2
+
+
+def test_without_rounds_or_objections_nothing_is_run_again() -> None:
+    for effort, judge in (("instant", marks), ("medium", lambda text: [])):
+        model, draft = judged({1: WRONG}, judge, effort)
+        assert "?" in draft.text and draft.done
+        assert not any(model.barred)
+
+
+def test_a_round_that_does_not_help_is_forgotten() -> None:
+    model, draft = judged({1: WRONG}, lambda text: [(0, 0), (len(text) + 5, len(text) + 5)])
+    assert draft.text == "<0>?<2><3><4><5>"
+    assert 1 not in model.barred[-1]
+    assert set(model.barred[-1]) == {0, 5}
