@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from mercury_model.denoiser import PREFILL_ROWS, BlockDenoiser, Choice, Scored, Session
+from mercury_model.denoiser import PREFILL_ROWS, Ask, BlockDenoiser, Choice, Scored, Session
 from mercury_model.errors import RequestError
 from mercury_model.policy import Proposals
 from mercury_model.span_denoiser import propose
@@ -30,8 +30,8 @@ class AlignedSession(Session):
         self._block, self._shift, self._never = block, shift, never
         self._tail: list[int] = []
 
-    def prefill(self, ids: Sequence[int]) -> Iterator[int]:
-        """Make the cache hold the finished blocks of `ids`, reusing the common beginning; yields tokens run."""
+    def prefill(self, ids: Sequence[int]) -> Iterator[Ask]:
+        """Passes that make the cache hold the finished blocks of `ids`, reusing the common beginning."""
         common = 0
         for have, want in zip(self.ids, ids, strict=False):
             if have != want:
@@ -43,15 +43,14 @@ class AlignedSession(Session):
         rows = max(PREFILL_ROWS // self._block, 1) * self._block
         while len(self.ids) < whole:
             part = list(ids[len(self.ids) : min(len(self.ids) + rows, whole)])
-            self._blocks(part)
+            yield Ask(self._blocks(part), lambda hidden: None)
             self.ids.extend(part)
-            yield len(part)
 
-    def draft(self, last: int, slots: Sequence[int], choice: Choice) -> Proposals:
+    def draft(self, last: int, slots: Sequence[int], choice: Choice) -> Ask:
         """One pass over the unfinished block and the slots: a proposal per slot. Nothing is kept."""
         return self._about_slots([*self._tail, last, *slots], len(slots), choice)
 
-    def check(self, ids: Sequence[int], choice: Choice) -> Proposals:
+    def check(self, ids: Sequence[int], choice: Choice) -> Ask:
         """One pass over the last known token and the finished slots behind it; keep(n) adopts the first n of them."""
         self._checked = [*self._tail, *ids]
         return self._about_slots(self._checked, len(ids) - 1, choice)
@@ -65,14 +64,22 @@ class AlignedSession(Session):
         self.ids.extend(known[:whole])
         self._tail = known[whole:]
 
-    def _about_slots(self, ids: Sequence[int], n: int, choice: Choice) -> Proposals:
-        hidden = self._blocks(ids)
+    def _about_slots(self, ids: Sequence[int], n: int, choice: Choice) -> Ask:
         first = len(ids) - n - self._shift
-        return propose(hidden[first : first + n], self._transformer, choice, self._never)
 
-    def _blocks(self, ids: Sequence[int]) -> Tensor:
+        def read(hidden: Tensor) -> Proposals:
+            return propose(hidden[first : first + n], self._transformer, choice, self._never)
+
+        return Ask(self._blocks(ids), read)
+
+    def fork(self) -> Session:
+        twin = AlignedSession(self._transformer, block=self._block, shift=self._shift, never=self._never)
+        twin.ids, twin.cache = list(self.ids), self.cache.copy(len(self.ids))
+        return twin
+
+    def _blocks(self, ids: Sequence[int]) -> Rows:
         tensor = torch.tensor(ids, dtype=torch.int64, device=self._transformer.device)
-        return self._transformer.forward([Rows(tensor, self.cache, len(self.ids), block=self._block)])[0]
+        return Rows(tensor, self.cache, len(self.ids), block=self._block)
 
 
 class AlignedDenoiser(BlockDenoiser):

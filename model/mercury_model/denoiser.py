@@ -10,7 +10,7 @@ This module knows nothing about policies, ends of middles or text.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -49,6 +49,24 @@ class Scored:
     log_p: list[float]
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A pass that is wanted: rows to run, and how to read their hidden states [r, H]."""
+
+    rows: Rows
+    read: Callable[[Tensor], Proposals | None]
+
+
+def perform(transformer: Transformer, asks: Sequence[Ask]) -> list[Proposals | None]:
+    """All asks in one pass, answers in order. Each gets what it would get alone (see Transformer)."""
+    order = sorted(range(len(asks)), key=lambda i: asks[i].rows.adapted)
+    hidden = transformer.forward([asks[i].rows for i in order])
+    answers: list[Proposals | None] = [None] * len(asks)
+    for i, h in zip(order, hidden, strict=True):
+        answers[i] = asks[i].read(h)
+    return answers
+
+
 class Session:
     """One document's cache. ids: the tokens whose keys and values are in it."""
 
@@ -58,8 +76,8 @@ class Session:
         self.ids: list[int] = []
         self._checked: list[int] = []
 
-    def prefill(self, ids: Sequence[int]) -> Iterator[int]:
-        """Make the cache hold exactly `ids`, reusing the common beginning; yields tokens run, pass by pass."""
+    def prefill(self, ids: Sequence[int]) -> Iterator[Ask]:
+        """Passes that make the cache hold exactly `ids`, reusing the common beginning."""
         common = 0
         for have, want in zip(self.ids, ids, strict=False):
             if have != want:
@@ -67,27 +85,25 @@ class Session:
             common += 1
         del self.ids[common:]
         while len(self.ids) < len(ids):
-            part = ids[len(self.ids) : len(self.ids) + PREFILL_ROWS]
-            self._run(part, bidirectional=False, adapted=False)
+            part = list(ids[len(self.ids) : len(self.ids) + PREFILL_ROWS])
+            yield Ask(self._rows(part), lambda hidden: None)
             self.ids.extend(part)
-            yield len(part)
 
-    def draft(self, last: int, slots: Sequence[int], choice: Choice) -> Proposals:
+    def draft(self, last: int, slots: Sequence[int], choice: Choice) -> Ask:
         """One bidirectional pass of the adapted model over [last known token, slots]: a proposal per slot.
 
         Nothing is kept in the cache. The proposal for a slot that is shown has seen that slot's own token.
         """
-        hidden = self._run([last, *slots], bidirectional=True, adapted=True)
-        return self._propose(hidden[: len(slots)], choice)
+        rows = self._rows([last, *slots], bidirectional=True, adapted=True)
+        return Ask(rows, lambda hidden: self._propose(hidden[: len(slots)], choice))
 
-    def check(self, ids: Sequence[int], choice: Choice) -> Proposals:
+    def check(self, ids: Sequence[int], choice: Choice) -> Ask:
         """One causal pass of the base over `ids`: what the model itself would write after each of them.
 
         Keys and values lie behind the cache's end; keep(n) adopts the first n rows.
         """
-        hidden = self._run(ids, bidirectional=False, adapted=False)
         self._checked = list(ids)
-        return self._propose(hidden, choice)
+        return Ask(self._rows(ids), lambda hidden: self._propose(hidden, choice))
 
     def _propose(self, hidden: Tensor, choice: Choice) -> Proposals:
         vocabulary = self._transformer.weights.lm_head
@@ -124,7 +140,7 @@ class Session:
         base = len(self.ids)
         for at in range(0, len(ids), PREFILL_ROWS):
             part = list(ids[at : at + PREFILL_ROWS])
-            hidden = self._run(part, bidirectional=False, adapted=False)
+            hidden = self._transformer.forward([self._rows(part)])[0]
             self.ids.extend(part)
             want = torch.tensor(targets[at : at + PREFILL_ROWS], device=hidden.device)
             log_p += log_likelihood(hidden, self._transformer.weights.lm_head, want).tolist()
@@ -137,10 +153,16 @@ class Session:
     def keep(self, n: int) -> None:
         self.ids.extend(self._checked[:n])
 
-    def _run(self, ids: Sequence[int], *, bidirectional: bool, adapted: bool) -> Tensor:
+    def fork(self) -> Session:
+        """A session of its own with the same cache: what runs there leaves this one as it is."""
+        twin = Session(self._transformer)
+        twin.ids = list(self.ids)
+        twin.cache = self.cache.copy(len(self.ids))
+        return twin
+
+    def _rows(self, ids: Sequence[int], *, bidirectional: bool = False, adapted: bool = False) -> Rows:
         tensor = torch.tensor(ids, dtype=torch.int64, device=self._transformer.device)
-        rows = Rows(tensor, self.cache, len(self.ids), bidirectional, adapted)
-        return self._transformer.forward([rows])[0]
+        return Rows(tensor, self.cache, len(self.ids), bidirectional, adapted)
 
 
 class BlockDenoiser:

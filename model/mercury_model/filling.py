@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mercury_model.batch import Batch, Steps
 from mercury_model.canvas import Canvas
-from mercury_model.denoiser import BlockDenoiser, Choice, Session
+from mercury_model.denoiser import Ask, BlockDenoiser, Choice, Session
 from mercury_model.draft import Draft, Ended, Request, Slot
 from mercury_model.effort import DIALS, Dial
 from mercury_model.policy import Policy, Proposals, policy_named
 from mercury_model.prompt import Prompt
-from mercury_model.refine import refine
+from mercury_model.refine import Want, refining
 from mercury_model.seeds import Seeds
 
 GUESSED_SLOTS = 15
@@ -76,12 +77,22 @@ class Run:
         return self.request.deadline is not None and time.monotonic() >= self.request.deadline
 
 
-def fill(run: Run) -> Iterator[Draft]:
+def drive(run: Run, steps: Steps) -> Iterator[Draft]:
+    """Run the steps alone, pass by pass. Stopping the iteration stops them."""
+    batch = Batch(run.denoiser.transformer)
+    batch.add(0, steps)
+    while batch:
+        for _, draft in batch.step():
+            yield draft
+
+
+def fill(run: Run) -> Steps:
     """Write until the middle ends; a Draft per pass. Afterwards run.text, run.out and run.ended hold the result."""
     request = run.request
     ids = [*run.prompt.ids, *run.out]
-    for n in run.session.prefill(ids[:-1]):
-        run.prefilled += n
+    for ask in run.session.prefill(ids[:-1]):
+        yield ask
+        run.prefilled += ask.rows.ids.shape[0]
         run.prefill_ms = 1000 * (time.monotonic() - run.began)
         yield draft_of(run, None)
     last = ids[-1]
@@ -95,11 +106,9 @@ def fill(run: Run) -> Iterator[Draft]:
             break
         copied = _guess(run, guess, None if useless else seeds)
         canvas = _first_canvas(run, copied)
-        for step in _denoise(run, last, canvas):
-            canvas = step
-            yield draft_of(run, canvas)
+        canvas = yield from _denoise(run, last, canvas)
         block = [t for t, s in zip(canvas.tokens, canvas.states, strict=True) if s != "masked"]
-        accepted = _causal(run, last, block)
+        accepted = yield from _causal(run, last, block)
         if copied:
             run.copied += len(accepted) - 1
             # a copy of which nothing was right is not tried twice in a row
@@ -159,23 +168,28 @@ def _first_canvas(run: Run, guess: Sequence[int]) -> Canvas:
     return Canvas.masked(min(run.denoiser.block_size, run.request.max_tokens - len(run.out)) - more, mask_id)
 
 
-def _denoise(run: Run, last: int, canvas: Canvas) -> Iterator[Canvas]:
-    """Denoise the block pass by pass until no slot is masked."""
+def _denoise(run: Run, last: int, canvas: Canvas) -> Generator[Draft | Ask, Proposals | None, Canvas]:
+    """Denoise the block pass by pass until no slot is masked; returns the last canvas."""
     if run.policy.visible is None or not canvas.n_open:
-        return
-
-    def propose(canvas: Canvas, may_grow: bool) -> Proposals:
-        del may_grow  # a block has its size
-        run.forwards += 1
-        return run.session.draft(last, canvas.model_input(run.denoiser.mask_id), run.choice())
-
+        return canvas
     limit = run.dial.drafts if run.policy.causal == "check" else run.dial.steps
-    yield from refine(canvas, propose, run.policy, limit, run.denoiser.mask_id, hurry=run.late)
+    mask_id = run.denoiser.mask_id
+    steps = refining(canvas, run.policy, limit, mask_id, hurry=run.late)
+    for item in steps:
+        while isinstance(item, Want):
+            run.forwards += 1
+            proposals = yield run.session.draft(last, item.canvas.model_input(mask_id), run.choice())
+            assert proposals is not None
+            item = steps.send(proposals)
+        canvas = item
+        yield draft_of(run, canvas)
+    return canvas
 
 
-def _causal(run: Run, last: int, block: list[int]) -> list[tuple[int, float]]:
+def _causal(run: Run, last: int, block: list[int]) -> Generator[Draft | Ask, Proposals | None, list[tuple[int, float]]]:
     """The causal pass over a finished block: the accepted tokens with their probabilities; the cache advances."""
-    proposals = run.session.check([last, *block], run.choice())
+    proposals = yield run.session.check([last, *block], run.choice())
+    assert proposals is not None
     run.forwards += 1
     own = list(zip(proposals.token, proposals.confidence, strict=True))
     if run.policy.causal == "write":

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mercury_model.aligned import AlignedDenoiser
+from mercury_model.candidates import infill_candidates
 from mercury_model.denoiser import BlockDenoiser
 from mercury_model.draft import Draft, Request
-from mercury_model.filling import Run
+from mercury_model.effort import DIALS
+from mercury_model.filling import Run, drive
 from mercury_model.policy import policy_without_check
 from mercury_model.prompt import prompt
 from mercury_model.rewriting import rewrite
@@ -33,5 +35,8 @@ def infill(denoiser: BlockDenoiser | SpanModel, request: Request) -> Iterator[Dr
     if request.original is not None:
         yield from rewrite(denoiser, request)
         return
+    if max(request.candidates, DIALS[request.effort].candidates) > 1:
+        yield from infill_candidates(denoiser, request)
+        return
     run = Run(denoiser, request, denoiser.session(request.document), prompt(denoiser.tokens, request))
-    yield from fill_judged(run)
+    yield from drive(run, fill_judged(run))

@@ -7,7 +7,7 @@ This module knows nothing about logits, caches, prompts or text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 from mercury_model.canvas import Canvas
@@ -33,6 +33,14 @@ class Resizing:
     max_slots: int
 
 
+@dataclass(frozen=True, slots=True)
+class Want:
+    """A pass is wanted: proposals for the canvas' slots. may_grow: expansions are answers too."""
+
+    canvas: Canvas
+    may_grow: bool
+
+
 def _never() -> bool:
     return False
 
@@ -47,9 +55,27 @@ def refine(
     resizing: Resizing | None = None,
     hurry: Callable[[], bool] = _never,
 ) -> Iterator[Canvas]:
-    """The canvas after each pass, at most `limit` of them, plus policy.polish, plus those that change the length.
+    """Like refining, with a function that runs the passes; yields the canvas after each."""
+    steps = refining(canvas, policy, limit, mask_id, resizing=resizing, hurry=hurry)
+    for item in steps:
+        while isinstance(item, Want):
+            item = steps.send(propose(item.canvas, item.may_grow))
+        yield item
 
-    hurry: asked before a pass; when true, that pass shows all that is left. Every slot is visible in the last canvas.
+
+def refining(
+    canvas: Canvas,
+    policy: Policy,
+    limit: int,
+    mask_id: int,
+    *,
+    resizing: Resizing | None = None,
+    hurry: Callable[[], bool] = _never,
+) -> Generator[Canvas | Want, Proposals, None]:
+    """Yields a Want before each pass, to be answered by send(proposals), and the canvas after it.
+
+    At most `limit` passes, plus policy.polish, plus those that change the length. hurry: asked before a pass; when
+    true, that pass shows all that is left. Every slot is visible in the last canvas.
     """
     rule = policy.visible
     assert rule is not None, "nothing is drafted under this policy"
@@ -60,7 +86,7 @@ def refine(
         hurried = hurry()
         room = 0 if hurried else min(resizing.max_slots - len(canvas), resizing.max_slots - grown)
         sizes = (resizing.expand, resizing.delete)
-        proposals = hold(canvas, propose(canvas, room > 0), policy.edit_above, sizes)
+        proposals = hold(canvas, (yield Want(canvas, room > 0)), policy.edit_above, sizes)
         wants = {i for i in masked_slots(canvas) if proposals.token[i] in sizes}
         last = hurried or index >= limit - 1
         # the text waits for the length: nothing is forced while slots still ask for more or less room

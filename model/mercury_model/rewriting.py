@@ -21,9 +21,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mercury_model.denoiser import BlockDenoiser, Scored
+from mercury_model.denoiser import BlockDenoiser, Scored, perform
 from mercury_model.draft import Draft, Request, Slot
-from mercury_model.filling import Run, draft_of, fill
+from mercury_model.filling import Run, draft_of, drive, fill
 from mercury_model.prompt import instruction_prompt, prompt
 
 IMPROBABLE = -4.0
@@ -149,7 +149,9 @@ def _score(
     session = denoiser.session(request.document)
     whole = [*context, *ids]
     at = len(context) + start
-    spent.prefilled += sum(session.prefill(whole[: at - 1]))
+    for ask in session.prefill(whole[: at - 1]):
+        perform(denoiser.transformer, [ask])
+        spent.prefilled += ask.rows.ids.shape[0]
     spent.forwards += 1
     return session.score(whole[at - 1 : -1], whole[at:])
 
@@ -185,7 +187,7 @@ def _refill(denoiser: BlockDenoiser, request: Request, text: str, stretch: Stret
     shown = prompt(denoiser.tokens, inner)
     first = denoiser.tokens.encode(shown.healed + old)[:1] if old else []
     run = Run(denoiser, inner, denoiser.session(request.document), shown, frozenset(first))
-    for draft in fill(run):
+    for draft in drive(run, fill(run)):
         if not draft.done:
             yield replace(
                 draft,
@@ -269,7 +271,7 @@ def _by_instruction(denoiser: BlockDenoiser, request: Request) -> Iterator[Draft
         shown,
         hints=(tuple(denoiser.tokens.encode(original)),),
     )
-    for draft in fill(run):
+    for draft in drive(run, fill(run)):
         done = replace(draft, ended="length", text=original) if draft.done and run.ended == "length" else draft
         yield replace(done, text=_fitted(done.text, original))
 

@@ -9,26 +9,26 @@ This module knows nothing about what a judge looks at (the server's is tree-sitt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from mercury_model.draft import Draft
+from mercury_model.batch import Steps
+from mercury_model.denoiser import Ask
 from mercury_model.filling import Run, draft_of, fill
+from mercury_model.policy import Proposals
 
 NEAR = 6
 """Slots before an objection that may be its cause: a parser notices a wrong token a little late."""
 
 
-def fill_judged(run: Run) -> Iterator[Draft]:
+def fill_judged(run: Run) -> Steps:
     """Like fill, with up to the dial's rounds of second thoughts; only the last draft has done=True."""
     judge = run.request.judge
     if judge is None or run.dial.rounds == 0:
         yield from fill(run)
         return
     best = run
-    for draft in fill(run):
-        if not draft.done:
-            yield draft
+    yield from unfinished(fill(run))
     objections = judge(best.text)
     tried: dict[int, set[int]] = {}
     for _ in range(run.dial.rounds):
@@ -40,15 +40,28 @@ def fill_judged(run: Run) -> Iterator[Draft]:
         barred = tried.setdefault(again, set())
         barred.add(best.out[again])
         attempt = _from_slot(best, again, frozenset(barred))
-        for draft in fill(attempt):
-            if not draft.done:
-                yield draft
+        yield from unfinished(fill(attempt))
         left = judge(attempt.text)
         if len(left) < len(objections):
             attempt.candidate, best, objections, tried = best.candidate, attempt, left, {}
         else:
             best.forwards, best.prefilled = attempt.forwards, attempt.prefilled
     yield draft_of(best, None)
+
+
+def unfinished(steps: Steps) -> Steps:
+    """The same steps without the last draft."""
+    reply: Proposals | None = None
+    try:
+        while True:
+            item = steps.send(reply)
+            reply = None
+            if isinstance(item, Ask):
+                reply = yield item
+            elif not item.done:
+                yield item
+    except StopIteration:
+        return
 
 
 def doubtful_slot(run: Run, objections: Sequence[tuple[int, int]], tried: dict[int, set[int]]) -> int | None:

@@ -93,6 +93,14 @@ class KVCache:
         self.keys[:, :, : len(order)] = self.keys[:, :, index]
         self.values[:, :, : len(order)] = self.values[:, :, index]
 
+    def copy(self, length: int) -> KVCache:
+        """A cache of its own with the first `length` rows of this one."""
+        twin = object.__new__(KVCache)
+        twin.length = self.length
+        n = min(self.keys.shape[2], -(-length // CACHE_STEP) * CACHE_STEP)
+        twin.keys, twin.values = self.keys[:, :, :n].clone(), self.values[:, :, :n].clone()
+        return twin
+
     def reserve(self, length: int) -> None:
         """Make room for `length` rows; grows in steps of CACHE_STEP, keeps what is there."""
         have = self.keys.shape[2]

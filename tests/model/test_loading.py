@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from mercury_model import CheckpointError, FetchError, RequestError, load
 from mercury_model.aligned import AlignedDenoiser
-from mercury_model.denoiser import Choice
+from mercury_model.denoiser import Choice, perform
 from mercury_model.draft import Draft, Request, Snippet
 from mercury_model.hub import checkpoint_folder
 from mercury_model.local import LocalInfiller
@@ -89,23 +89,26 @@ def test_blocks_are_denoised_and_cached_as_the_publisher_runs_them(family: str, 
     g = torch.Generator().manual_seed(n_known)
     known: list[int] = torch.randint(0, 256, (n_known,), generator=g).tolist()
     session = infiller.denoiser.session("a.py")
-    list(session.prefill(known[:-1]))
+    transformer = infiller.denoiser.transformer
+    for ask in session.prefill(known[:-1]):
+        perform(transformer, [ask])
     for _ in range(3):
         slots = [case.mask_id if i % 2 else 65 + i for i in range(case.block)]
-        found = session.draft(known[-1], slots, Choice())
+        found = perform(transformer, [session.draft(known[-1], slots, Choice())])[0]
+        assert found is not None
         logits = independent(model, torch.tensor([*known, *slots]), case.block)
         rows = logits[len(known) - shift : len(known) + len(slots) - shift].clone()
         rows[:, list(infiller.denoiser._never)] = float("-inf")
         assert found.confidence == pytest.approx(rows.softmax(-1).amax(-1).tolist(), abs=2e-4)
         block: list[int] = torch.randint(0, 256, (case.block,), generator=g).tolist()
-        session.check([known[-1], *block], Choice())
+        perform(transformer, [session.check([known[-1], *block], Choice())])
         session.keep(len(block))
         known += block
         assert len(session.ids) == (len(known) - 1) // case.block * case.block
     # what the cache holds of finished blocks equals what a run from nothing would hold
-    fresh = infiller.denoiser.transformer.new_cache()
+    fresh = transformer.new_cache()
     ids = torch.tensor(session.ids)
-    infiller.denoiser.transformer.forward([Rows(ids, fresh, 0, block=case.block)])
+    transformer.forward([Rows(ids, fresh, 0, block=case.block)])
     torch.testing.assert_close(session.cache.keys[:, :, : len(ids)], fresh.keys[:, :, : len(ids)], atol=1e-4, rtol=1e-4)
 
 
