@@ -39,6 +39,8 @@ class Request:
     end: text so far -> number of its characters to keep if the middle is complete there, else None.
     judge: finished text -> character spans it objects to; the slots under them are masked again.
     deadline: time.monotonic() seconds after which what is left is revealed in one last step.
+    messages: a conversation, (role, text) each, that takes the place of prefix and suffix: the text is the next
+        answer, or the rest of the last message where that is the assistant's own. Block denoisers only.
     """
 
     prefix: str
@@ -62,6 +64,7 @@ class Request:
     end: Callable[[str], int | None] | None = None
     judge: Callable[[str], Sequence[tuple[int, int]]] | None = None
     deadline: float | None = None
+    messages: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

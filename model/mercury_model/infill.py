@@ -13,6 +13,7 @@ from mercury_model.candidates import infill_candidates
 from mercury_model.denoiser import BlockDenoiser
 from mercury_model.draft import Draft, Request
 from mercury_model.effort import DIALS
+from mercury_model.errors import RequestError
 from mercury_model.filling import Run, drive
 from mercury_model.policy import policy_without_check
 from mercury_model.prompt import prompt
@@ -28,6 +29,8 @@ def infill(denoiser: BlockDenoiser | SpanModel, request: Request) -> Iterator[Dr
     greedy decoding of the same weights.
     """
     if not isinstance(denoiser, BlockDenoiser):
+        if request.messages:
+            raise RequestError("this model fills middles and does not converse: choose one of the block kind")
         yield from infill_span(denoiser, request)
         return
     if isinstance(denoiser, AlignedDenoiser):

@@ -9,6 +9,7 @@ This module knows nothing about windows and budgets: what it is given it shows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mercury_model.draft import Request
@@ -29,6 +30,8 @@ class Prompt:
 
 
 def prompt(tokens: Tokens, request: Request) -> Prompt:
+    if request.messages:
+        return chat_prompt(tokens, request.messages)
     ids: list[int] = []
     for snippet in request.context:
         ids += [*tokens.file_mark, *tokens.encode(f"{snippet.path}\n{snippet.text}")]
@@ -42,6 +45,21 @@ def prompt(tokens: Tokens, request: Request) -> Prompt:
     for part in tokens.fim:
         ids += texts[part] if part in texts else [tokens.special(part)]
     return Prompt(ids, healed)
+
+
+def chat_prompt(tokens: Tokens, messages: Sequence[tuple[str, str]]) -> Prompt:
+    """A conversation in the chat format of the base (ChatML), ready for the assistant's next words.
+
+    A last message of the assistant's is left open: what is generated goes on behind it. CheckpointError where the
+    checkpoint has no such format.
+    """
+    start, stop, line = tokens.special("<|im_start|>"), tokens.special("<|im_end|>"), tokens.encode("\n")
+    ids: list[int] = []
+    for role, text in messages:
+        ids += [start, *tokens.encode(f"{role}\n"), *tokens.encode_spoken(text), stop, *line]
+    if messages[-1][0] == "assistant":
+        return Prompt(ids[: -len(line) - 1], "")
+    return Prompt([*ids, start, *tokens.encode("assistant\n")], "")
 
 
 def instruction_prompt(tokens: Tokens, request: Request) -> Prompt:

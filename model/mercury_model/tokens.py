@@ -28,6 +28,9 @@ QWEN_FIM = ("<|fim_prefix|>", "<|fim_suffix|>", "{suffix}", "<|fim_middle|>", "{
 """A fill-in-the-middle prompt, part by part: special tokens, and where suffix and prefix stand. Suffix first, so that
 typing appends."""
 
+SPOKEN = ("<tool_call>", "</tool_call>")
+"""Tokens that look special and are text where the model writes them: how it says that it wants a tool called."""
+
 SAMPLE = " \tdef f(x):\n    return 'e\u0301 \u00e9 \U0001f600'\r\n\n"
 """What has to come back as it was."""
 
@@ -100,6 +103,14 @@ class Tokens:
 
     def encode(self, text: str) -> list[int]:
         return self._tokenizer.encode(_clean(text), add_special_tokens=False).ids
+
+    def encode_spoken(self, text: str) -> list[int]:
+        """Like encode, but the marks of SPOKEN become their tokens: for conversations, where the model reads them."""
+        ids: list[int] = []
+        for part in re.split("|".join(f"({re.escape(mark)})" for mark in SPOKEN), text):
+            token = self.find(part) if part in SPOKEN else None
+            ids += [token] if token is not None else self.encode(part) if part else []
+        return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """Special tokens are left out; an unfinished multi-byte character at the end is left out too."""
@@ -189,7 +200,7 @@ def _flag_special(spec: Json) -> tuple[dict[int, tuple[str, bool]], bool]:
         special = bool(entry.get("special")) or MARK.fullmatch(text) is not None
         changed |= special != bool(entry.get("special"))
         entry["special"] = special
-        found[int(entry["id"])] = (text, special)
+        found[int(entry["id"])] = (text, special and text not in SPOKEN)
     return found, changed
 
 
