@@ -36,6 +36,8 @@ class Layout:
     down: str
     q_norm: str
     k_norm: str
+    router: str
+    experts: str
     keys: dict[str, str]
     tied: str
 
@@ -56,6 +58,8 @@ HF = Layout(
     down="mlp.down_proj",
     q_norm="self_attn.q_norm",
     k_norm="self_attn.k_norm",
+    router="mlp.gate",
+    experts="mlp.experts.{e}.",
     keys={
         "n_layers": "num_hidden_layers",
         "hidden": "hidden_size",
@@ -88,6 +92,8 @@ OLMO = Layout(
     down="ff_out",
     q_norm="q_norm",
     k_norm="k_norm",
+    router="",
+    experts="",
     keys={
         "n_layers": "n_layers",
         "hidden": "d_model",
@@ -112,7 +118,7 @@ class Family:
     shift: 1 if row i predicts slot i + 1. mask, expand, delete: names of tokens; `delete` may be "eos".
     mask_id: the publisher's, where no file names one. block: slots per block, 0 for bidirectional.
     qkv_bias: always, never, or by a configuration key. framed: infill prompts stand between bos and eos.
-    fim: the fill-in-the-middle prompt of a block checkpoint, see tokens.QWEN_FIM.
+    fim: the fill-in-the-middle prompt of a block checkpoint, see tokens.QWEN_FIM. mixture: there may be experts.
     """
 
     name: str
@@ -132,6 +138,7 @@ class Family:
     expand: str = ""
     delete: str = ""
     fim: tuple[str, ...] = QWEN_FIM
+    mixture: bool = False
 
 
 _MASK = ("<|mask|>",)
@@ -143,7 +150,7 @@ FAMILIES = (
     Family("open-dcoder", ("qwen2",), "bidirectional", 1, ("<M>",), token="<M>", qkv_bias=True),
     Family("llada", ("llada",), "bidirectional", 0, ("<|mdm_mask|>",), 126336, OLMO, qkv_bias="include_qkv_bias"),
     Family("coda", ("CoDA",), "bidirectional", 1, _MASK, 151669, qk_norm=True),
-    Family("rnd1", ("rnd1",), "bidirectional", 1, _MASK, 151669, qk_norm=True),
+    Family("rnd1", ("rnd1",), "bidirectional", 1, _MASK, 151669, qk_norm=True, mixture=True),
     Family("a2d-qwen2-bd3lm", ("a2d-qwen2",), "block", 0, _MASK, called="bd3lm", block=32,
            block_keys=("block_size",), qkv_bias=True),
     Family("a2d-qwen2-mdlm", ("a2d-qwen2",), "bidirectional", 0, _MASK, qkv_bias=True),
@@ -152,13 +159,24 @@ FAMILIES = (
     Family("a2d-qwen3-mdlm", ("a2d-qwen3",), "bidirectional", 0, _MASK, qk_norm=True),
     Family("fast-dllm-v2", ("Fast_dLLM_Qwen",), "block", 1, ("|<MASK>|",), 151665, block=32, block_keys=("bd_size",),
            qkv_bias=True),
-    Family("sdar", ("sdar",), "block", 0, ("<|MASK|>", "<|mask|>"), 151669, block=4,
-           block_keys=("block_size", "block_length"), qk_norm=True),
+    Family("sdar", ("sdar", "sdar_moe"), "block", 0, ("<|MASK|>", "<|mask|>"), 151669, block=4,
+           block_keys=("block_size", "block_length"), qk_norm=True, mixture=True),
     Family("stable-diffcoder", ("llama",), "block", 0, ("<[MASK_TOKEN]>",), token="<[MASK_TOKEN]>", block=4,
            block_keys=("block_size", "block_length"),
            fim=("<[fim-suffix]>", "{suffix}", "<[fim-prefix]>", "{prefix}", "<[fim-middle]>")),
 )  # fmt: skip
 """In order: the first row that fits is taken, so a row with a mark stands before the one without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """width: an expert's inner width. layers: which layers have experts. normalised: shares sum to one."""
+
+    n_experts: int
+    per_token: int
+    width: int
+    normalised: bool
+    layers: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +194,7 @@ class Published:
     qkv_bias: bool
     o_bias: bool
     tied: bool
+    mixture: Mixture | None = None
 
 
 def recognise(folder: Path, called: str = "") -> Published:
@@ -222,6 +241,7 @@ def recognise(folder: Path, called: str = "") -> Published:
         o_bias=bool(raw.get("include_bias", False))
         or (family.qkv_bias == "attention_bias" and bool(raw.get("attention_bias", False))),
         tied=bool(raw.get(family.layout.tied, False)),
+        mixture=_mixture(raw, config) if _n_experts(raw) > 1 else None,
     )
 
 
@@ -242,7 +262,7 @@ def _row(folder: Path, raw: Json, added: dict[str, int], name: str) -> Family:
 
 
 def _refuse(folder: Path, family: Family, raw: Json) -> None:
-    experts = int(raw.get("num_experts") or raw.get("n_experts") or raw.get("num_local_experts") or 0)
+    experts = 0 if family.mixture else _n_experts(raw)
     scaling = raw.get("rope_scaling") or {}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     quantised = raw.get("quantization_config")
@@ -260,6 +280,23 @@ def _refuse(folder: Path, family: Family, raw: Json) -> None:
         why = f"activation {raw.get('hidden_act') or raw.get('activation_type')!r} is not supported"
     if why:
         raise CheckpointError(f"{folder}: {why}")
+
+
+def _n_experts(raw: Json) -> int:
+    return int(raw.get("num_experts") or raw.get("n_experts") or raw.get("num_local_experts") or 0)
+
+
+def _mixture(raw: Json, config: Config) -> Mixture:
+    """Configuration keys and defaults of Qwen3-MoE."""
+    dense = {int(n) for n in raw.get("mlp_only_layers") or ()}
+    step = int(raw.get("decoder_sparse_step") or 1)
+    return Mixture(
+        n_experts=_n_experts(raw),
+        per_token=int(raw.get("num_experts_per_tok") or 8),
+        width=int(raw.get("moe_intermediate_size") or config.intermediate),
+        normalised=bool(raw.get("norm_topk_prob", False)),
+        layers=frozenset(n for n in range(config.n_layers) if n not in dense and (n + 1) % step == 0),
+    )
 
 
 def _config(folder: Path, family: Family, raw: Json) -> Config:

@@ -19,7 +19,8 @@ from torch import Tensor
 from mercury_kernels import Dense, Weight, int8_weight, quantize_int8
 from mercury_kernels.unmask import TILE
 from mercury_model.errors import CheckpointError
-from mercury_model.families import Published
+from mercury_model.experts import Experts
+from mercury_model.families import Mixture, Published
 from mercury_model.tokens import read_json
 from mercury_model.transformer import Layer, Weights
 
@@ -110,7 +111,7 @@ class _Reader:
         for n in range(config.n_layers):
             if report is not None:
                 report("loading weights", n / (config.n_layers + 2))
-            layers.append(self.layer(layout.layer.format(n=n)))
+            layers.append(self.layer(n))
         embed = self.files.get(f"{layout.embed}.weight", config.vocab, config.hidden)
         # rows of an embedding are only looked up: they stay as small as they were published
         embed = embed.to(self.device) if self.int8 else embed.to(self.device, self.dtype)
@@ -123,8 +124,10 @@ class _Reader:
         self.files.refuse_extra()
         return Weights(embed, tuple(layers), norm, head)
 
-    def layer(self, at: str) -> Layer:
+    def layer(self, n: int) -> Layer:
         config, layout, said = self.published.config, self.published.family.layout, self.published
+        at = layout.layer.format(n=n)
+        mixture = said.mixture if said.mixture is not None and n in said.mixture.layers else None
         h, f, d = config.hidden, config.intermediate, config.head_dim
         q, kv = config.n_heads * d, config.n_kv_heads * d
         qk_norm = said.family.qk_norm
@@ -133,11 +136,30 @@ class _Reader:
             qkv=self.matrix([(at + layout.q, q), (at + layout.k, kv), (at + layout.v, kv)], h, said.qkv_bias),
             o=self.matrix([(at + layout.o, h)], q, said.o_bias),
             mlp_norm=self.vector(f"{at}{layout.mlp_norm}.weight", h),
-            gate_up=self.matrix([(at + layout.gate, f), (at + layout.up, f)], h),
-            down=self.matrix([(at + layout.down, h)], f),
+            gate_up=self.nothing(0, h) if mixture else self.matrix([(at + layout.gate, f), (at + layout.up, f)], h),
+            down=self.nothing(h, 0) if mixture else self.matrix([(at + layout.down, h)], f),
             q_norm=self.vector(f"{at}{layout.q_norm}.weight", d) if qk_norm else None,
             k_norm=self.vector(f"{at}{layout.k_norm}.weight", d) if qk_norm else None,
+            experts=self.experts(at, mixture) if mixture else None,
         )
+
+    def experts(self, at: str, mixture: Mixture) -> Experts:
+        """Within an expert the names are the last parts of the dense network's: gate_proj, up_proj, down_proj."""
+        layout, h, f = self.published.family.layout, self.published.config.hidden, mixture.width
+        gate, up, down = (name.rpartition(".")[2] for name in (layout.gate, layout.up, layout.down))
+        folders = [at + layout.experts.format(e=e) for e in range(mixture.n_experts)]
+        # the choice of experts is a comparison of near-equals: the router keeps its precision
+        router = self.files.get(f"{at}{layout.router}.weight", mixture.n_experts, h).to(self.device, self.dtype)
+        return Experts(
+            Dense(router),
+            tuple(self.matrix([(of + gate, f), (of + up, f)], h) for of in folders),
+            tuple(self.matrix([(of + down, h)], f) for of in folders),
+            mixture.per_token,
+            mixture.normalised,
+        )
+
+    def nothing(self, n_out: int, n_in: int) -> Dense:
+        return Dense(torch.empty((n_out, n_in), dtype=self.dtype, device=self.device))
 
     def vector(self, name: str, n: int) -> Tensor:
         return self.files.get(name, n).to(self.device, self.dtype)

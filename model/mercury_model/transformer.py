@@ -28,6 +28,7 @@ from mercury_kernels import (
     swiglu,
 )
 from mercury_model.adapter import Adapter, Site
+from mercury_model.experts import Experts, mixture
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,10 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights of one layer; q, k, v stand above one another in qkv, gate above up in gate_up."""
+    """Weights of one layer; q, k, v stand above one another in qkv, gate above up in gate_up.
+
+    experts: what a mixture adds; gate_up and down, which every row goes through, may then have no columns (F = 0).
+    """
 
     attn_norm: Tensor
     qkv: Weight
@@ -58,6 +62,7 @@ class Layer:
     down: Weight
     q_norm: Tensor | None = None
     k_norm: Tensor | None = None
+    experts: Experts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +197,10 @@ class Transformer:
             mixed = self._attend(index, batch, counts, qk, v, biases)
             x = x + _linear(mixed, layer.o, patch and patch.o, adapted)
             h = rms_norm(x, layer.mlp_norm, config.rms_eps)
+            if layer.experts is not None:
+                x = x + mixture(h, layer.experts)
+                if not layer.gate_up.n_out:
+                    continue
             gated = swiglu(_linear(h, layer.gate_up, patch and patch.gate_up, adapted))
             x = x + _linear(gated, layer.down, patch and patch.down, adapted)
         return list(rms_norm(x, weights.norm, config.rms_eps).split(counts))

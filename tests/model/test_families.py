@@ -22,6 +22,8 @@ from transformers import (
     Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
 )
 
 from mercury_kernels import linear
@@ -98,6 +100,15 @@ class Case:
 
 QWEN2 = (Qwen2ForCausalLM, Qwen2Config)
 QWEN3 = (Qwen3ForCausalLM, Qwen3Config)
+QWEN3_MOE = (Qwen3MoeForCausalLM, Qwen3MoeConfig)
+MOE = {
+    "head_dim": 16,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 48,
+    "norm_topk_prob": True,
+    "decoder_sparse_step": 1,
+}
 LLAMA = (LlamaForCausalLM, LlamaConfig)
 THETA = {"rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0}}
 CASES = [
@@ -109,6 +120,9 @@ CASES = [
          OLMO_CONFIG, rename=OLMO_NAMES, shards=2),
     Case("coda", *QWEN3, {"head_dim": 24, "tie_word_embeddings": True}, {"model_type": "CoDA", "mask_token_id": 280}),
     Case("rnd1", *QWEN3, {"head_dim": 16}, {"model_type": "rnd1", "mask_token_id": 280}),
+    Case("rnd1", *QWEN3_MOE, MOE, {"model_type": "rnd1", "mask_token_id": 280}, shards=2),
+    Case("sdar", *QWEN3_MOE, MOE | {"norm_topk_prob": False, "mlp_only_layers": [0]},
+         {"model_type": "sdar_moe", "mask_token_id": 280}, folder="SDAR-30B-A3B-Chat-b8", block=8),
     Case("a2d-qwen2-mdlm", *QWEN2, {"tie_word_embeddings": True}, {"model_type": "a2d-qwen2"}, {"<|mask|>": 280}),
     Case("a2d-qwen2-bd3lm", *QWEN2, {"tie_word_embeddings": True}, {"model_type": "a2d-qwen2"}, {"<|mask|>": 280},
          folder="Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", block=32),
@@ -136,11 +150,29 @@ def write(case: Case, at: Path) -> tuple[Path, PreTrainedModel]:
     config = {} if case.rename else model.config.to_dict()
     (folder / "config.json").write_text(json.dumps(config | case.config))
     (folder / "added_tokens.json").write_text(json.dumps(case.added))
-    tensors = {renamed(k, case.rename): v.contiguous() for k, v in model.state_dict().items()}
+    tensors = {renamed(k, case.rename): v.contiguous() for k, v in expert_by_expert(model.state_dict()).items()}
     if case.options.get("tie_word_embeddings"):
         tensors.pop("lm_head.weight")
     save(tensors, folder, case.shards)
     return folder, model
+
+
+def expert_by_expert(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Published mixtures have one matrix per expert; transformers keeps them stacked, gate above up."""
+    found: dict[str, torch.Tensor] = {}
+    for name, tensor in tensors.items():
+        head, stacked, _ = name.partition(".experts.")
+        if not stacked:
+            found[name] = tensor
+            continue
+        for e, matrix in enumerate(tensor):
+            if name.endswith("gate_up_proj"):
+                gate, up = matrix.chunk(2)
+                found[f"{head}.experts.{e}.gate_proj.weight"] = gate.clone()
+                found[f"{head}.experts.{e}.up_proj.weight"] = up.clone()
+            else:
+                found[f"{head}.experts.{e}.down_proj.weight"] = matrix.clone()
+    return found
 
 
 def renamed(name: str, table: dict[str, str]) -> str:
@@ -178,7 +210,7 @@ def independent(model: PreTrainedModel, ids: torch.Tensor, block: int) -> torch.
         return model(ids[None], attention_mask=mask).logits[0]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.family)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.family} {c.config['model_type']}")
 def test_logits_equal_an_independent_implementation(case: Case, tmp_path: Path) -> None:
     folder, model = write(case, tmp_path)
     ids = torch.randint(0, VOCAB, (45,))
