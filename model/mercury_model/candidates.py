@@ -1,8 +1,8 @@
-"""Several different texts for one region, in one batched run, the most probable first.
+"""Several different texts for one region, the others in one batched run, the most probable first.
 
-The first text is the model's own. The others begin with its next best first tokens and go on greedily, so they differ
-where it matters and none is noise. They are ranked by their own causal likelihood per token and, where there is a
-judge, by its objections. This module knows nothing about how a text is filled.
+The first text is the model's own. The others leave it where the model was least sure, with its next best token
+there, and go on greedily: they differ where it matters and none is noise. They are ranked by the judge's objections,
+where there is a judge, and by their own likelihood per token. This module knows nothing about how a text is filled.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mercury_model.batch import Batch
-from mercury_model.denoiser import BlockDenoiser, perform
+from mercury_model.denoiser import BlockDenoiser
 from mercury_model.draft import Draft, Request
 from mercury_model.effort import DIALS
-from mercury_model.filling import Run, draft_of
+from mercury_model.filling import Run, draft_of, drive, from_slot
 from mercury_model.prompt import prompt
 from mercury_model.rounds import fill_judged
 
@@ -26,21 +26,17 @@ def infill_candidates(denoiser: BlockDenoiser, request: Request) -> Iterator[Dra
     """
     n = max(request.candidates, DIALS[request.effort].candidates)
     session = denoiser.session(request.document)
-    shown = prompt(denoiser.tokens, request)
-    for ask in session.prefill(shown.ids[:-1]):
-        perform(denoiser.transformer, [ask])
-    runs: list[Run] = []
+    own = Run(denoiser, request, session, prompt(denoiser.tokens, request))
+    for draft in drive(own, fill_judged(own)):
+        if not draft.done:
+            yield draft
+    runs = [own]
     batch = Batch(denoiser.transformer)
-    barred: frozenset[int] = frozenset()
-    for k in range(n):
-        run = Run(denoiser, request, session if k == 0 else session.fork(), shown, barred, candidate=k)
-        first = perform(denoiser.transformer, [run.session.check([shown.ids[-1]], run.choice())])[0]
-        assert first is not None
-        if denoiser.tokens.is_special(first.token[0]) and k:
-            break
-        barred |= {first.token[0]}
+    for slot in _least_sure(own)[: n - 1]:
+        run = from_slot(own, slot, frozenset((own.out[slot],)), session.fork())
+        run.candidate = len(runs)
         runs.append(run)
-        batch.add(k, fill_judged(run))
+        batch.add(run.candidate, fill_judged(run))
     while batch:
         for _, draft in batch.step():
             if not draft.done:
@@ -49,6 +45,12 @@ def infill_candidates(denoiser: BlockDenoiser, request: Request) -> Iterator[Dra
     different = list({run.text: run for run in reversed(ranked)}.values())[::-1]
     for run in different[: max(request.candidates, 1)]:
         yield replace(draft_of(run, None), done=True)
+
+
+def _least_sure(run: Run) -> list[int]:
+    """Slots of the run, the least sure first; not those that only give back what was healed."""
+    free = [i for i in range(len(run.out)) if run.shown(run.out[: i + 1])]
+    return sorted(free, key=lambda i: run.log_p[i])
 
 
 def _objections(run: Run) -> int:

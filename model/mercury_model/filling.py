@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mercury_model.batch import Batch, Steps
 from mercury_model.canvas import Canvas
@@ -122,6 +122,25 @@ def fill(run: Run) -> Steps:
         if not run.ended:
             yield draft_of(run, None)
     yield draft_of(run, None)
+
+
+def from_slot(run: Run, slot: int, barred: frozenset[int], session: Session) -> Run:
+    """A run that goes on behind the first `slot` tokens of this one, whose next token is none of `barred`."""
+    return Run(
+        run.denoiser,
+        replace(run.request, guess=""),
+        session,
+        run.prompt,
+        barred,
+        out=run.out[:slot],
+        log_p=run.log_p[:slot],
+        forwards=run.forwards,
+        prefilled=run.prefilled,
+        copied=run.copied,
+        began=run.began,
+        prefill_ms=run.prefill_ms,
+        hints=(*run.hints, tuple(run.out)),
+    )
 
 
 def _write(run: Run, accepted: Sequence[tuple[int, float]]) -> None:

@@ -10,11 +10,10 @@ This module knows nothing about what a judge looks at (the server's is tree-sitt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mercury_model.batch import Steps
 from mercury_model.denoiser import Ask
-from mercury_model.filling import Run, draft_of, fill
+from mercury_model.filling import Run, draft_of, fill, from_slot
 from mercury_model.policy import Proposals
 
 NEAR = 6
@@ -39,7 +38,7 @@ def fill_judged(run: Run) -> Steps:
             break
         barred = tried.setdefault(again, set())
         barred.add(best.out[again])
-        attempt = _from_slot(best, again, frozenset(barred))
+        attempt = from_slot(best, again, frozenset(barred), best.session)
         yield from unfinished(fill(attempt))
         left = judge(attempt.text)
         if len(left) < len(objections):
@@ -70,29 +69,11 @@ def doubtful_slot(run: Run, objections: Sequence[tuple[int, int]], tried: dict[i
     start, end = objections[0]
     under = [i for i, e in enumerate(ends) if e > start and (i == 0 or ends[i - 1] < max(end, start + 1))]
     first = under[0] if under else len(ends)
-    # slots already tried once go last: another place is more likely to be the cause
+    # first what lies under the objection, then what lies before it; what was tried once goes last
     slots = [i for i in range(max(0, first - NEAR), under[-1] + 1 if under else len(ends)) if len(tried.get(i, ())) < 2]
-    return min(slots, key=lambda i: (len(tried.get(i, ())), run.log_p[i]), default=None)
+    return min(slots, key=lambda i: (len(tried.get(i, ())), i not in under, run.log_p[i]), default=None)
 
 
 def _ends(run: Run) -> list[int]:
     """For each token, how many characters of the text there are behind it."""
     return [len(run.shown(run.out[: i + 1])) for i in range(len(run.out))]
-
-
-def _from_slot(run: Run, slot: int, barred: frozenset[int]) -> Run:
-    return Run(
-        run.denoiser,
-        replace(run.request, guess=""),
-        run.session,
-        run.prompt,
-        barred,
-        out=run.out[:slot],
-        log_p=run.log_p[:slot],
-        forwards=run.forwards,
-        prefilled=run.prefilled,
-        copied=run.copied,
-        began=run.began,
-        prefill_ms=run.prefill_ms,
-        hints=(*run.hints, tuple(run.out)),
-    )
