@@ -16,7 +16,7 @@ from mercury_kernels import Weight, linear, swiglu
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """router [E, H]. gate_up: E weights [2F, H], gate above up; down: E weights [H, F]. per_token: how many a row asks."""
+    """router [E, H]. gate_up: E weights [2F, H], gate above up; down: E weights [H, F]. per_token: experts per row."""
 
     router: Weight
     gate_up: tuple[Weight, ...]
