@@ -106,6 +106,7 @@ class Settings:
     inline: InlineSettings = field(default_factory=InlineSettings)
     files: FileSettings = field(default_factory=FileSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
+    canvas: bool = _option(False, "Send `mercury/canvas` with every step's draft while a command runs.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,9 @@ class Suggestion:
 
 def refusal(session: Session, document: Document) -> str:
     """Why a document gets no suggestions at all, for people; empty when it gets them."""
-    settings = session.settings
+    settings = session.folders.settings_of(document.uri)
+    if session.pause.reason:
+        return session.pause.reason
     scheme = document.uri.split(":", 1)[0]
     if scheme not in settings.files.schemes:
         return f"documents of the scheme {scheme} are left alone"
@@ -36,7 +38,8 @@ def refusal(session: Session, document: Document) -> str:
         return f"the file is larger than {settings.files.max_kilobytes} KB (setting files.max_kilobytes)"
     if document.language in PROSE and not settings.inline.markdown:
         return "switched off for prose (setting inline.markdown)"
-    return ""
+    ignored = session.folders.reason(document.uri, document.language)
+    return f"ignored: {ignored}" if ignored else ""
 
 
 async def suggest(
@@ -69,7 +72,7 @@ async def suggest(
 async def _suggest(
     session: Session, key: str, document: Document, cursor: int, at_once: bool, opened: Document
 ) -> Suggestion | None:
-    settings = session.settings
+    settings = session.folders.settings_of(document.uri)
     reason = refusal(session, document)
     session.set_inactive(reason)
     edit = session.recent.find(key, document, cursor) if not reason else None
@@ -92,7 +95,7 @@ async def _suggest(
         await asyncio.sleep(session.rhythm.wait(key, time.monotonic(), None if fixed is None else fixed / 1000))
     if session.documents.get(document.uri) is not opened:
         return None  # the buffer moved on during the wait: the request for its new state is on its way
-    run = session.runs[key] = Run(session.engine, session.settings, session.regions, document, cursor)
+    run = session.runs[key] = Run(session.engine, settings, session.regions, session.surroundings, document, cursor)
     edit = await run.edit()
     if edit is None:
         return None
