@@ -74,6 +74,45 @@ def faults(document: Document, span: Span | None = None) -> tuple[Span, ...]:
     return tuple(sorted(set(found), key=len))
 
 
+def pieces(document: Document, area: Span) -> tuple[Span, ...]:
+    """The top-level pieces of an area: each from a line that begins something at column 0 to the next such line."""
+    first, last = document.line_of(area.start), document.line_of(area.end)
+    starts = [first]
+    joined = True  # what stands above the first beginning, and decorators, belong to what follows
+    for line in range(first, last + 1):
+        text = document.line_text(line)
+        if not _BEGINS.match(text):
+            continue
+        if not joined and line > starts[-1]:
+            starts.append(line)
+        joined = text.startswith(("@", "#["))
+    ends = [*starts[1:], last + 1]
+    spans = [
+        Span(document.line_span(a).start, document.line_span(b - 1, keepend=True).end)
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    return tuple(Span(max(s.start, area.start), min(s.end, area.end)) for s in spans)
+
+
+def faulty_pieces(document: Document, area: Span, place: Span) -> tuple[Span, ...]:
+    """The pieces of an area that have errors on their own, those at `place` first.
+
+    The parser blames the code behind an unclosed bracket; read on its own, only the piece with the bracket is wrong.
+    """
+    parts = pieces(document, area)
+    if len(parts) < 2:
+        return ()
+    found: list[Span] = []
+    for part in parts:
+        counted = count(part.of(document.text), document.language)
+        if counted is not None and counted.total:
+            found.append(part)
+    return tuple(sorted(found, key=lambda part: not part.start <= place.start <= part.end))
+
+
+_BEGINS = re.compile(r"(?!(?:elif|else|except|finally|case|default|catch)\b)[\w@#$\"'<(\[]")
+
+
 def suspects(document: Document, area: Span, near: Span | None = None) -> tuple[int, ...]:
     """The lines of `area` (numbers in the document) that a fault may be on, the likeliest first.
 

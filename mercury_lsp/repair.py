@@ -30,6 +30,8 @@ Room = Callable[[Infiller], Budget]
 SEARCH_SECONDS = 2.0
 NEAR = 0.3  # costs that lie closer together than this are left to the model
 SHORTLIST = 8
+CHECKED = 12  # of the best candidates, parsed once more from nothing
+PIECES = 3  # top-level pieces of a document that are looked at one by one before the whole is
 UNUSUAL = 1.6  # a cost from which on the model is asked whether it knows better
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -76,27 +78,34 @@ def repair(document: Document, near: Span | None = None, room: Room = Budget.of)
 
     room: how much of the document the model is shown.
     """
-    found = faults.faults(document, near) or faults.faults(document)
+    here = faults.faults(document, near) if near is not None else ()
+    found = here or faults.faults(document)
     if not found:
         return None
-    place = near if near is not None and faults.faults(document, near) else found[0]
-    area = syntax.window(document, place.start)
-    judge = Judge(document, area)
-    if judge.base is None or judge.base.total == 0:
-        return None
-    lines = faults.suspects(document, area, near)
-    ranked = search(document, lines, judge)
-    best = ranked[0] if ranked else None
-    if best is not None and judge.left(best.hunk) == 0 and _clear(ranked, judge):
-        return best.hunk
-    line = document.line_of(best.hunk.span.start) if best is not None else lines[0]
-    old = document.line_span(line)
-    draft = yield partial(_line_request, document, old, room)
-    if draft is not None and (text := _one_line(draft.text)).strip():
-        lead = re.match(r"[ \t]*", old.of(document.text))
-        text = (lead.group() if lead else "") + text.strip()
-        ranked = _with_model(document, judge, ranked, old, text)
-    return ranked[0].hunk if ranked else None
+    place = near if near is not None and here else found[0]
+    window = syntax.window(document, place.start)
+    whole = Judge(document, window)
+    for area in [*faults.faulty_pieces(document, window, place)[:PIECES], window]:
+        judge = Judge(document, area)
+        if judge.base is None or judge.base.total == 0:
+            continue
+        inside = near if near is not None and area.start <= near.start <= area.end else None
+        lines = faults.suspects(document, area, inside)
+        ranked = [c for c in search(document, lines, judge)[:CHECKED] if whole.mends(c.hunk, judge)]
+        best = ranked[0] if ranked else None
+        if best is not None and judge.left(best.hunk) == 0 and _clear(ranked, judge):
+            return best.hunk
+        line = document.line_of(best.hunk.span.start) if best is not None else lines[0]
+        old = document.line_span(line)
+        draft = yield partial(_line_request, document, old, room)
+        if draft is not None and (text := _one_line(draft.text)).strip():
+            lead = re.match(r"[ \t]*", old.of(document.text))
+            text = (lead.group() if lead else "") + text.strip()
+            ranked = _with_model(document, judge, ranked, old, text)
+            ranked = [c for c in ranked if whole.mends(c.hunk, judge)]
+        if ranked:
+            return ranked[0].hunk
+    return None
 
 
 def choose(document: Document, found: list[Candidate], room: Room = Budget.of) -> Work:
@@ -308,9 +317,27 @@ class Judge:
         """The judge of the surroundings of one edit."""
         return Judge(document, syntax.window(document, hunk.span.start))
 
+    def mends(self, hunk: Hunk, near: "Judge") -> bool:
+        """Whether `hunk` leaves fewer errors here; or no more here and none in the piece that `near` judges.
+
+        Of two faults the parser may make as many errors as of one.
+        """
+        left = self.after(hunk)
+        if left is None or self.base is None:
+            return False
+        return left < self.base.total or (left == self.base.total and near.left(hunk) == 0)
+
+    def after(self, hunk: Hunk) -> int | None:
+        """Errors after `hunk` in a text parsed from nothing: after an edit the parser may recover otherwise."""
+        start, end = hunk.span.start - self.area.start, hunk.span.end - self.area.start
+        if not 0 <= start <= end <= len(self.text):
+            return None
+        found = faults.count(self.text[:start] + hunk.new_text + self.text[end:], self.document.language)
+        return found.total if found is not None else None
+
     def keeps(self, hunk: Hunk) -> bool:
         """Whether `hunk` leaves no more errors than there are; an unknown language cannot be judged and passes."""
-        left = self.left(hunk)
+        left = self.after(hunk)
         return self.base is None or (left is not None and left <= self.base.total)
 
     def left(self, hunk: Hunk) -> int | None:

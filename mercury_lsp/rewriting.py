@@ -40,13 +40,14 @@ class Wish:
     room: Room = Budget.of
 
 
-def drive(work: Work, infiller: Infiller, on_draft: Callable[[Draft], None] | None = None) -> Hunk | None:
-    """Runs a task to its end with a model in this thread."""
+def drive(work: Work, model: Callable[[], Infiller], on_draft: Callable[[Draft], None] | None = None) -> Hunk | None:
+    """Runs a task to its end in this thread; `model` is called when there is something to ask."""
     draft: Draft | None = None
     try:
         while True:
-            request = work.send(draft)(infiller)
-            draft = None
+            ask = work.send(draft)
+            infiller = model()
+            request, draft = ask(infiller), None
             for draft in infiller(request) if request is not None else ():
                 if on_draft is not None:
                     on_draft(draft)

@@ -21,6 +21,8 @@ from mercury_model.errors import ModelError, RequestError
 COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("mercury_lsp.cli.serve", "run the language server (what mercury-lsp alone does)"),
     "complete": ("mercury_lsp.cli.complete", "complete a file at a position"),
+    "rewrite": ("mercury_lsp.cli.rewrite", "rewrite lines of a file, as a diff"),
+    "fix": ("mercury_lsp.cli.fix", "repair syntax errors, as a diff"),
     "model": ("mercury_lsp.cli.model", "list, fetch, locate and verify the weights"),
     "eval": ("mercury_lsp.cli.evaluate", "measure the model on a benchmark"),
     "doctor": ("mercury_lsp.cli.doctor", "say what is installed, what is wrong and what helps"),

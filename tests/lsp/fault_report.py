@@ -1,6 +1,6 @@
 """Runs the quick fix on every fault of tests/data/faults with the embedded model and prints a Markdown table.
 
-    python -m tests.lsp.fault_report > docs/faults.md
+python -m tests.lsp.fault_report > docs/faults.md
 """
 
 import sys
@@ -48,7 +48,7 @@ def main() -> int:
     repaired = worse = 0
     for fault in FAULTS:
         infiller.forwards, started = 0.0, time.monotonic()
-        hunk = drive(fault.work(), infiller)
+        hunk = drive(fault.work(), lambda: infiller)
         text = apply(fault.document.text, (hunk,)) if hunk is not None else fault.document.text
         seconds = time.monotonic() - started
         before, after, right = fault.errors(fault.document.text), fault.errors(text), fault.repaired(text)
