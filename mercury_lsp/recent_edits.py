@@ -6,6 +6,7 @@ module knows nothing about LSP, files on disk or what the hunks are wanted for.
 """
 
 import difflib
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -64,6 +65,7 @@ class EditRing:
         self._hunks: dict[str, list[_Hunk]] = {}
         self._documents: dict[str, Document] = {}
         self._closed: dict[str, list[RecentEdit]] = {}
+        self._lock = threading.RLock()  # the model's thread reads, the event loop writes
 
     def record(self, before: Document, span: Span, new_text: str, after: Document, now: float) -> None:
         """`span` of `before` became `new_text`, which gave `after`."""
@@ -71,6 +73,11 @@ class EditRing:
         if self._ignored(uri):
             self.forget(uri)
             return
+        with self._lock:
+            self._record(before, span, new_text, after, now)
+
+    def _record(self, before: Document, span: Span, new_text: str, after: Document, now: float) -> None:
+        uri = before.uri
         self._closed.pop(uri, None)
         self._documents[uri] = after
         text, lo, hi = before.text, span.start, span.end
@@ -100,22 +107,27 @@ class EditRing:
 
     def close(self, uri: str) -> None:
         """Keeps the hunks of a document whose text is given up."""
-        edits = self._of(uri)
-        self._hunks.pop(uri, None)
-        self._documents.pop(uri, None)
-        if edits and not self._ignored(uri):
-            self._closed[uri] = edits
+        with self._lock:
+            edits = self._of(uri) or self._closed.get(uri, [])
+            self.forget(uri)
+            if edits and not self._ignored(uri):
+                self._closed[uri] = edits
 
     def forget(self, uri: str) -> None:
         """Drops everything about a document."""
-        self._hunks.pop(uri, None)
-        self._documents.pop(uri, None)
-        self._closed.pop(uri, None)
+        with self._lock:
+            self._hunks.pop(uri, None)
+            self._documents.pop(uri, None)
+            self._closed.pop(uri, None)
 
     def edits(self) -> tuple[RecentEdit, ...]:
         """All hunks, the newest first."""
-        found = [edit for uri in self._hunks if not self._ignored(uri) for edit in self._of(uri)]
-        found += [edit for uri, edits in self._closed.items() if not self._ignored(uri) for edit in edits]
+        with self._lock:
+            open_ones = [(self._documents[uri], tuple(hunks)) for uri, hunks in self._hunks.items()]
+            found = [edit for edits in self._closed.values() for edit in edits if not self._ignored(edit.uri)]
+        for document, hunks in open_ones:
+            if not self._ignored(document.uri):
+                found += [_recent(document, hunk) for hunk in hunks]
         return tuple(sorted(found, key=lambda edit: -edit.at))
 
     def _of(self, uri: str) -> list[RecentEdit]:

@@ -36,8 +36,11 @@ _OURS = (
     types.NOTEBOOK_DOCUMENT_DID_OPEN,
     types.NOTEBOOK_DOCUMENT_DID_CHANGE,
     types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+    types.WORKSPACE_EXECUTE_COMMAND,
+    types.WINDOW_WORK_DONE_PROGRESS_CANCEL,
 )
-"""Methods that pygls answers by itself with its own documents; the features do it instead."""
+"""Methods that pygls answers by itself; the features do it instead: with our own documents, and with commands that
+stop when they are cancelled."""
 
 
 class MercuryProtocol(LanguageServerProtocol):
@@ -95,6 +98,9 @@ def register(server: MercuryServer, feature: Feature, capabilities: types.Client
     options = feature.options(capabilities) if feature.options else None
     handler = _asynchronous if inspect.iscoroutinefunction(feature.handler) else _plain
     server.feature(feature.method, options)(handler(server.session, feature))
+    if isinstance(options, types.ExecuteCommandOptions):
+        for name in options.commands:  # so that they are advertised; pygls would take them from nowhere else
+            server.command(name)(handler(server.session, feature))
 
 
 def _asynchronous(session: Session, feature: Feature) -> Callable[[Any], Any]:
@@ -186,6 +192,7 @@ def _until_it_leaves(server: MercuryServer, talk: Coroutine[Any, Any, None]) -> 
 
 
 def _leave(server: MercuryServer) -> int:
+    server.session.folders.close()
     status = 0 if cast("MercuryProtocol", server.protocol).said_goodbye else 1
     if not server.session.engine.close():
         # a pass still runs in native code: interpreter shutdown would wait for it, or crash under it

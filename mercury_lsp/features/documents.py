@@ -10,7 +10,7 @@ import time
 
 from lsprotocol import types
 
-from mercury_lsp.features.positions import apply_change
+from mercury_lsp.features.positions import apply_change, to_span
 from mercury_lsp.features.session import Session
 from mercury_lsp.features.store import document_key
 from mercury_lsp.text import Document, language_of
@@ -36,7 +36,8 @@ def did_change(session: Session, params: types.DidChangeTextDocumentParams) -> N
             language = language_of(identifier.uri) or ""
             document = Document(identifier.uri, identifier.version, language, change.text)
         else:
-            document = apply_change(document, change, session.encoding, identifier.version)
+            before, document = document, apply_change(document, change, session.encoding, identifier.version)
+            _remember(session, before, change, document)
     if document is None:
         logger.info("ignored a change of a document that is not open")
         return
@@ -47,5 +48,18 @@ def did_change(session: Session, params: types.DidChangeTextDocumentParams) -> N
 def did_close(session: Session, params: types.DidCloseTextDocumentParams) -> None:
     """Forgets the document and what was computed for it; an unknown one is nothing to worry about."""
     uri = params.text_document.uri
+    document = session.documents.get(uri)
+    if document is not None:
+        session.folders.ring.close(document.uri)
     session.documents.drop(uri)
     session.forget(uri)
+
+
+def _remember(
+    session: Session, before: Document, change: types.TextDocumentContentChangeEvent, after: Document
+) -> None:
+    ring, now = session.folders.ring, time.monotonic()
+    if isinstance(change, types.TextDocumentContentChangePartial):
+        ring.record(before, to_span(before, change.range, session.encoding), change.text, after, now)
+    else:
+        ring.replaced(before, after, now)

@@ -6,10 +6,12 @@ what the user typed since, but whether that agrees with what the model has writt
 
 import asyncio
 import time
+from dataclasses import replace
 
 from mercury_lsp.edit import Edit, completion_edit
 from mercury_lsp.engine import Engine
 from mercury_lsp.features.store import document_key
+from mercury_lsp.features.surroundings import Surroundings
 from mercury_lsp.region import Budget, EditRegion, completion_region, request_for
 from mercury_lsp.settings import Settings
 from mercury_lsp.syntax import scope_at
@@ -24,12 +26,19 @@ class Run:
     """
 
     def __init__(
-        self, engine: Engine, settings: Settings, regions: dict[str, EditRegion], document: Document, cursor: int
+        self,
+        engine: Engine,
+        settings: Settings,
+        regions: dict[str, EditRegion],
+        surroundings: Surroundings,
+        document: Document,
+        cursor: int,
     ) -> None:
         self.document = document
         self.cursor = cursor
         self._settings = settings
         self._regions = regions
+        self._surroundings = surroundings
         self._region: EditRegion | None = None
         self._text = ""
         self._future = engine.submit(document_key(document.uri), self._prepare, self._drafted)
@@ -65,14 +74,20 @@ class Run:
             return None
         tokens = context.tokens or infiller.info.context_tokens
         suffix = int(tokens * context.suffix_share)
-        budget, key = Budget(prefix=tokens - suffix, suffix=suffix), document_key(self.document.uri)
+        share, count = int(tokens * min(context.share, 0.9 - context.suffix_share)), infiller.count_tokens
+        key = document_key(self.document.uri)
         previous = self._regions.get(key)
-        region = completion_region(self.document, self.cursor, budget, infiller.count_tokens, previous)
+        least = Budget(prefix=tokens - suffix - share, suffix=suffix)
+        shown = self._surroundings.show(self.document, self.cursor, least, share, count, previous)
+        budget = replace(least, prefix=tokens - suffix - shown.n_tokens)
+        region = completion_region(self.document, self.cursor, budget, count, previous)
         if region is None:
             return None
         self._region = self._regions[key] = region
         return request_for(
             region,
+            context=shown.snippets,
+            path=shown.path,
             max_tokens=inline.max_tokens,
             policy=inline.policy,
             effort=inline.effort,

@@ -10,18 +10,22 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from mercury_lsp.engine import Engine, Report, Status
+from mercury_lsp.features.folders import Folders
+from mercury_lsp.features.pause import Pause
 from mercury_lsp.features.positions import Encoding
 from mercury_lsp.features.progress import LoadingProgress
 from mercury_lsp.features.recent import Recent
 from mercury_lsp.features.rhythm import TypingRhythm
 from mercury_lsp.features.run import Run
 from mercury_lsp.features.store import Documents, document_key
+from mercury_lsp.features.surroundings import Surroundings
 from mercury_lsp.region import EditRegion
 from mercury_lsp.settings import Settings
 from mercury_model.draft import Infiller
@@ -57,7 +61,15 @@ class Session:
         self.load = load
         self.settings = Settings()
         self.setting_problems: list[str] = []
+        self.reported: set[str] = set()
+        self.options: Any = None
+        self.configuration: dict[Path | None, Any] = {}
+        self.folders = Folders()
         self.documents = Documents()
+        self.surroundings = Surroundings(self.folders, self.documents)
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.watching: asyncio.Task[None] | None = None
+        self.watched: list[Path] = []
         self.recent = Recent()
         self.rhythm = TypingRhythm()
         self.regions: dict[str, EditRegion] = {}
@@ -69,6 +81,10 @@ class Session:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.progress: LoadingProgress | None = None
         self.inactive = ""
+        self.pause = Pause()
+        self.working: set[asyncio.Future[Any]] = set()
+        self.stops: dict[int | str, Callable[[], object]] = {}
+        self.cycles: dict[str, Any] = {}
         self._announced: OrderedDict[str, float] = OrderedDict()
         self._sent: StatusParams | None = None
         self.engine = Engine(self.load_model, listen=self._engine_changed)
@@ -94,7 +110,18 @@ class Session:
         self.rhythm.forget(key)
         self.recent.forget(key)
         self.regions.pop(key, None)
+        self.surroundings.forget(uri)
+        self.cycles.pop(key, None)
         self.engine.cancel(key)
+        self.engine.cancel(key + "#task")
+
+    def stop_all(self) -> None:
+        """Stops whatever runs or waits for any document; the requests are answered with nothing."""
+        for asked in [*self.asking.values(), *self.working]:
+            asked.cancel()
+        for key in self.runs:
+            self.engine.cancel(key)
+        self.runs.clear()
 
     def set_inactive(self, reason: str) -> None:
         """Says why the current document gets no suggestions; an empty reason says that it does."""
@@ -121,6 +148,8 @@ class Session:
             kind = "Error"
         elif not self.settings.enabled:
             kind, message = "Inactive", "switched off in the settings"
+        elif self.pause.reason:
+            kind, message = "Inactive", self.pause.reason
         elif self.inactive:
             kind, message = "Inactive", self.inactive
         return StatusParams(

@@ -16,7 +16,14 @@ class Documents:
         return self._open.get(document_key(uri))
 
     def put(self, document: Document) -> None:
-        self._open[document_key(document.uri)] = document
+        """Takes a document; it is the one that was used last."""
+        key = document_key(document.uri)
+        self._open.pop(key, None)
+        self._open[key] = document
+
+    def all(self) -> list[Document]:
+        """The open documents, those used last first."""
+        return list(self._open.values())[::-1]
 
     def drop(self, uri: str) -> None:
         self._open.pop(document_key(uri), None)

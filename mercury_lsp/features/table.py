@@ -6,7 +6,16 @@ from typing import Any
 
 from lsprotocol import types
 
-from mercury_lsp.features import completion, documents, inline_completion, lifecycle
+from mercury_lsp.features import (
+    code_action,
+    commands,
+    completion,
+    documents,
+    inline_completion,
+    lifecycle,
+    working,
+    workspace,
+)
 from mercury_lsp.features.session import Session
 
 
@@ -37,6 +46,10 @@ FEATURES: tuple[Feature, ...] = (
     Feature(types.TEXT_DOCUMENT_DID_OPEN, documents.did_open),
     Feature(types.TEXT_DOCUMENT_DID_CHANGE, documents.did_change),
     Feature(types.TEXT_DOCUMENT_DID_CLOSE, documents.did_close),
+    Feature(types.TEXT_DOCUMENT_DID_SAVE, workspace.did_save),
+    Feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION, workspace.did_change_configuration),
+    Feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, workspace.did_change_workspace_folders),
+    Feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, workspace.did_change_watched_files),
     Feature(
         types.TEXT_DOCUMENT_INLINE_COMPLETION,
         inline_completion.inline_completion,
@@ -50,4 +63,8 @@ FEATURES: tuple[Feature, ...] = (
         wanted=completion.wanted,
         otherwise=lambda: types.CompletionList(is_incomplete=True, items=[]),
     ),
+    Feature(types.TEXT_DOCUMENT_CODE_ACTION, code_action.code_action, options=code_action.options, otherwise=list),
+    Feature(types.CODE_ACTION_RESOLVE, code_action.resolve),
+    Feature(types.WORKSPACE_EXECUTE_COMMAND, commands.execute, options=commands.options),
+    Feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, working.progress_cancelled),
 )

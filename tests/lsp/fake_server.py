@@ -73,6 +73,19 @@ def load(_: Settings, report: Report) -> Infiller:
     return INFILLER
 
 
+def received(request: Request) -> dict[str, Any]:
+    """Everything the model was given, as text."""
+    return {
+        "prefix": request.prefix,
+        "suffix": request.suffix,
+        "path": request.path,
+        "context": [{"path": snippet.path, "text": snippet.text} for snippet in request.context],
+        "instruction": request.instruction,
+        "guess": request.guess,
+        "original": request.original or "",
+    }
+
+
 def counters(_: Any) -> dict[str, Any]:
     return {
         "runs": INFILLER.begun,
@@ -80,6 +93,7 @@ def counters(_: Any) -> dict[str, Any]:
         "loads": len(LOADS),
         "torch": "torch" in sys.modules,
         "prefixes": [request.prefix for request in INFILLER.requests],
+        "requests": [received(request) for request in INFILLER.requests],
     }
 
 
