@@ -19,7 +19,8 @@ from mercury_model.policy import policy_without_check
 from mercury_model.prompt import prompt
 from mercury_model.rewriting import rewrite
 from mercury_model.rounds import fill_judged
-from mercury_model.span_infill import SpanModel, infill_span
+from mercury_model.span_infill import infill_span
+from mercury_model.span_run import SpanModel
 
 
 def infill(denoiser: BlockDenoiser | SpanModel, request: Request) -> Iterator[Draft]:

@@ -24,7 +24,7 @@ from mercury_kernels import linear, unmask
 from mercury_model.denoiser import Choice
 from mercury_model.length import first_step_confidence
 from mercury_model.policy import Proposals
-from mercury_model.span_infill import NONE, Barred, SpanTokens
+from mercury_model.span_run import NONE, Barred, SpanTokens
 from mercury_model.transformer import Rows, Transformer
 
 REFRESH_EVERY = 8

@@ -6,111 +6,17 @@ search over a few lengths. This module knows nothing about tensors, caches, docu
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Protocol
+from collections.abc import Iterator
 
 from mercury_model.canvas import Canvas
-from mercury_model.denoiser import Choice
-from mercury_model.draft import Draft, Ended, Request, Slot
-from mercury_model.effort import DIALS
-from mercury_model.length import first_step_confidence, search_length
-from mercury_model.policy import DOUBT, Policy, Proposals, policy_without_check
+from mercury_model.draft import Draft, Request
+from mercury_model.length import search_length
+from mercury_model.policy import DOUBT, Policy, policy_without_check
 from mercury_model.refine import Resizing, refine
-
-Barred = Mapping[int, Collection[int]]
-"""Slot -> ids it may not take."""
-NONE: Barred = MappingProxyType({})
+from mercury_model.span_rounds import candidates, judged
+from mercury_model.span_run import SpanModel, SpanRun, draft_of
 
 _HASH_COMMENTS = (".py", ".pyi", ".sh", ".bash", ".rb", ".yaml", ".yml", ".toml")
-
-
-class SpanTokens(Protocol):
-    def encode(self, text: str, /) -> list[int]: ...
-    def decode(self, ids: Sequence[int], /) -> str: ...
-    def is_special(self, token: int, /) -> bool: ...
-    def healing(self, ids: Sequence[int], text: str, /) -> str: ...
-    def starting_with(self, text: str, /) -> list[int]: ...
-    def count(self, text: str, /) -> int: ...
-
-
-class SpanSession(Protocol):
-    """What one document's denoiser can do; prefilled counts tokens run outside the canvas since `open`."""
-
-    prefilled: int
-
-    def open(self, prefix: Sequence[int], suffix: Sequence[int], /) -> None:
-        """Set what stands around the canvas."""
-        ...
-
-    def step(self, slots: Sequence[int], choice: Choice, banned: Sequence[int], barred: Barred = NONE, /) -> Proposals:
-        """One pass; a proposal for each slot i, none of them in `banned` or barred[i]."""
-        ...
-
-
-class SpanModel(Protocol):
-    """A bidirectional checkpoint as infill sees it. Tests plug a scripted one in here.
-
-    bos, eos: put around the prompt if the checkpoint wants them. never: ids that are no answer for a slot.
-    start_slots: the canvas' first length.
-    """
-
-    tokens: SpanTokens
-    mask_id: int
-    expand_id: int | None
-    delete_id: int | None
-    bos: tuple[int, ...]
-    eos: tuple[int, ...]
-    never: tuple[int, ...]
-    start_slots: int
-
-    def session(self, document: str, /) -> SpanSession: ...
-
-    def length_bias(self, n: int, /) -> float:
-        """First-step confidence of n masked slots with nothing around them."""
-        ...
-
-
-@dataclass
-class _Run:
-    model: SpanModel
-    request: Request
-    policy: Policy
-    session: SpanSession
-    healed: str
-    first: tuple[int, ...]
-    started: float = field(default_factory=time.monotonic)
-    forwards: int = 0
-    late: bool = False
-    barred: dict[int, set[int]] = field(default_factory=dict[int, set[int]])
-
-    def __post_init__(self) -> None:
-        self.dial = DIALS[self.request.effort]
-
-    def hurry(self) -> bool:
-        self.late = self.request.deadline is not None and time.monotonic() >= self.request.deadline
-        return self.late
-
-    def propose(self, canvas: Canvas, may_grow: bool) -> Proposals:
-        model, request = self.model, self.request
-        first: tuple[int, ...] = ()
-        if self.first and len(canvas):
-            # the first slot must begin with what was healed, or make room for it
-            first = (*self.first, model.expand_id) if may_grow and model.expand_id is not None else self.first
-        seed = request.seed * 1_000_003 + self.forwards
-        choice = Choice(request.temperature, request.top_p, request.top_k, seed, first)
-        banned = (*model.never, model.mask_id)
-        if model.expand_id is not None and not may_grow:
-            banned += (model.expand_id,)
-        self.forwards += 1
-        return self.session.step(canvas.model_input(model.mask_id), choice, banned, self.barred)
-
-    def score(self, n: int) -> float:
-        proposals = self.propose(Canvas.masked(n, self.model.mask_id), False)
-        return first_step_confidence(proposals, self.model.tokens.is_special) - self.model.length_bias(n)
 
 
 def infill_span(model: SpanModel, request: Request) -> Iterator[Draft]:
@@ -120,39 +26,37 @@ def infill_span(model: SpanModel, request: Request) -> Iterator[Draft]:
     """
     policy = policy_without_check(request.policy, "bidirectional")
     run = _open(model, request, policy)
-    most = max(request.max_tokens, 1)
-    canvas = Canvas.masked(min(max(model.start_slots, 1), most), model.mask_id)
+    canvas = Canvas.masked(min(max(model.start_slots, 1), run.most), model.mask_id)
     if request.original:
         canvas = _rewrite(run, request.original)
-        most += len(canvas)
-        yield _draft(run, canvas)
+        run.most += len(canvas)
+        yield draft_of(run, canvas)
     elif model.expand_id is None:
-        for n in search_length(run.score, len(canvas), most, run.dial.probes):
+        for n in search_length(run.score, len(canvas), run.most, run.dial.probes):
             canvas = Canvas.masked(n, model.mask_id)
-            yield _draft(run, canvas)
+            yield draft_of(run, canvas)
             if run.hurry():
                 break
-    resizing = Resizing(model.expand_id, model.delete_id, most)
-    cut = _Cut(run)
+    resizing = Resizing(model.expand_id, model.delete_id, run.most)
+    several = max(request.candidates, run.dial.candidates) > 1
+    early = not policy.revises and not several and request.judge is None
     for step in refine(
         canvas, run.propose, policy, run.dial.span_steps, model.mask_id, resizing=resizing, hurry=run.hurry
     ):
         canvas = step
-        if not policy.revises and (keep := cut.of(canvas)) is not None:
-            yield _draft(run, canvas, text=keep, ended="rule")
-            return
+        if early and run.cut(canvas) is not None:
+            break
         if canvas.n_open:
-            yield _draft(run, canvas)
+            yield draft_of(run, canvas)
     if not run.late:
-        canvas = yield from _judged(run, canvas)
-    canvas = canvas.settled()
-    if (keep := cut.of(canvas)) is not None:
-        yield _draft(run, canvas, text=keep, ended="rule")
-        return
-    yield _draft(run, canvas, ended="deadline" if run.late else "length" if len(canvas) >= most else "end")
+        canvas = yield from judged(run, canvas)
+    if several and not run.late:
+        yield from candidates(run, canvas)
+    else:
+        yield run.finish(canvas)
 
 
-def _open(model: SpanModel, request: Request, policy: Policy) -> _Run:
+def _open(model: SpanModel, request: Request, policy: Policy) -> SpanRun:
     tokens = model.tokens
     healed = tokens.healing(tokens.encode(request.prefix), request.prefix)
     first = tuple(tokens.starting_with(healed)) if healed and not request.original else ()
@@ -163,10 +67,10 @@ def _open(model: SpanModel, request: Request, policy: Policy) -> _Run:
         shown += tokens.encode(f"{mark} {snippet.path}\n{snippet.text}\n\n")
     session = model.session(request.document)
     session.open([*shown, *tokens.encode(prefix)], [*tokens.encode(request.suffix), *model.eos])
-    return _Run(model, request, policy, session, healed if first else "", first)
+    return SpanRun(model, request, policy, session, healed if first else "", first)
 
 
-def _rewrite(run: _Run, original: str) -> Canvas:
+def _rewrite(run: SpanRun, original: str) -> Canvas:
     """The user's own code with only the doubtful slots masked; the others are fixed and cost no step."""
     tokens, mask_id = run.model.tokens, run.model.mask_id
     ids = tokens.encode(original)
@@ -189,115 +93,4 @@ def _rewrite(run: _Run, original: str) -> Canvas:
         tuple(0.0 if d else 1.0 for d in doubtful),
         (False,) * len(ids),
         tuple(not d for d in doubtful),
-    )
-
-
-def _judged(run: _Run, canvas: Canvas) -> Generator[Draft, None, Canvas]:
-    """Mask again what the judge objects to, the earlier choices barred; a round counts if it leaves fewer objections.
-
-    Everything else stays as it is meanwhile, and so does the length.
-    """
-    judge = run.request.judge
-    if judge is None:
-        return canvas
-    objections = judge(_text(run, canvas.tokens))
-    mask_id = run.model.mask_id
-    for _ in range(run.dial.rounds):
-        again = _under(run, canvas, objections)
-        if not objections or not again:
-            break
-        for i in again:
-            run.barred.setdefault(i, set()).add(canvas.tokens[i])
-        attempt = Canvas(
-            tuple(mask_id if i in again else t for i, t in enumerate(canvas.tokens)),
-            tuple("masked" if i in again else "settled" for i in range(len(canvas))),
-            tuple(0.0 if i in again else c for i, c in enumerate(canvas.confidence)),
-            tuple(i in again or r for i, r in enumerate(canvas.revised)),
-            tuple(i not in again for i in range(len(canvas))),
-        )
-        for step in refine(attempt, run.propose, run.policy, run.dial.span_steps, mask_id, hurry=run.hurry):
-            attempt = step
-            if attempt.n_open:
-                yield _draft(run, attempt)
-        left = judge(_text(run, attempt.tokens))
-        if len(left) < len(objections):
-            canvas, objections = replace(attempt, fixed=canvas.fixed), left
-        if run.late:
-            break
-    run.barred.clear()
-    return canvas
-
-
-def _under(run: _Run, canvas: Canvas, spans: Sequence[tuple[int, int]]) -> set[int]:
-    """Slots under these characters of the text that may change; an empty span means the character behind it."""
-    decode = run.model.tokens.decode
-    ends = [len(decode(canvas.tokens[: i + 1])) - len(run.healed) for i in range(len(canvas))]
-    found: set[int] = set()
-    for start, stop in spans:
-        start = min(start, max(ends, default=0) - 1)
-        stop = max(stop, start + 1)
-        found |= {i for i, end in enumerate(ends) if end > start and (i == 0 or ends[i - 1] < stop)}
-    return {i for i in found if not canvas.fixed[i]}
-
-
-class _Cut:
-    """Asks the request's rule of the end after every token, once per text, whatever order tokens appear in."""
-
-    def __init__(self, run: _Run) -> None:
-        self._run = run
-        self._asked: dict[str, int | None] = {}
-
-    def of(self, canvas: Canvas) -> str | None:
-        """The text up to its end if the slots shown without a gap from the left are complete, else None."""
-        rule = self._run.request.end
-        if rule is None:
-            return None
-        ids: list[int] = []
-        for token, state in zip(canvas.tokens, canvas.states, strict=True):
-            if state == "masked":
-                return None
-            ids.append(token)
-            text = _text(self._run, ids)
-            if text not in self._asked:
-                self._asked[text] = rule(text)
-            if (keep := self._asked[text]) is not None:
-                return text[:keep]
-        return None
-
-
-def _text(run: _Run, ids: Sequence[int]) -> str:
-    return run.model.tokens.decode(ids)[len(run.healed) :]
-
-
-def _draft(run: _Run, canvas: Canvas, *, text: str | None = None, ended: Ended = "") -> Draft:
-    decode = run.model.tokens.decode
-    shown = [i for i, state in enumerate(canvas.states) if state != "masked"]
-    if text is not None:
-        whole = text
-    elif canvas.states[:1] == ("masked",):  # what was healed stands in the first slot
-        whole = decode([canvas.tokens[i] for i in shown])
-    else:
-        whole = _text(run, [canvas.tokens[i] for i in shown])
-    settled = len(whole) if ended else 0
-    if not ended and not run.policy.revises:
-        gap = canvas.states.index("masked") if canvas.n_open else len(canvas)
-        # a character that is not complete before the gap may come out otherwise
-        settled = min(len(_text(run, canvas.tokens[:gap])), len(whole))
-    log_p = [math.log(max(canvas.confidence[i], 1e-9)) for i in shown]
-    total = 1000 * (time.monotonic() - run.started)
-    return Draft(
-        text=whole,
-        slots=tuple(
-            Slot("" if s == "masked" else decode([t]), s, c, r)
-            for t, s, c, r in zip(canvas.tokens, canvas.states, canvas.confidence, canvas.revised, strict=True)
-        ),
-        settled=settled,
-        confidence=math.exp(sum(log_p) / len(log_p)) if log_p else 0.0,
-        n_open=0 if ended else canvas.n_open,
-        n_tokens=len(shown),
-        forwards=float(run.forwards),
-        prefilled=run.session.prefilled,
-        done=bool(ended),
-        ended=ended,
-        ms={"prefill": 0.0, "decode": total, "total": total},
     )

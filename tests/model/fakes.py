@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mercury_model.canvas import Canvas
 from mercury_model.denoiser import Choice
 from mercury_model.policy import Proposals
-from mercury_model.span_infill import NONE, Barred
+from mercury_model.span_run import NONE, Barred
 
 MASK, EXPAND, DELETE, FIRST = 0, 1, 2, 10
 

@@ -309,3 +309,24 @@ def test_a_round_that_does_not_help_is_forgotten() -> None:
     assert draft.text == "<0>?<2><3><4><5>"
     assert 1 not in model.barred[-1]
     assert set(model.barred[-1]) == {0, 5}
+
+
+def test_candidates_are_different_numbered_and_best_first(folder: Path) -> None:
+    model = denoiser(folder, resizing=False)
+    request = Request(PREFIX, SUFFIX, policy="factor", effort="instant", max_tokens=8, candidates=3)
+    drafts = list(infill(model, request))
+    done = [d for d in drafts if d.done]
+    assert done == drafts[-len(done) :]
+    assert len(done) == 3 == len({d.text for d in done}) == len({d.candidate for d in done})
+    assert [d.confidence for d in done] == sorted((d.confidence for d in done), reverse=True)
+    own = last(denoiser(folder, resizing=False), dataclasses.replace(request, candidates=1))
+    assert own.text in {d.text for d in done if d.candidate == 0}
+
+
+def test_a_judge_ranks_candidates_before_their_probability() -> None:
+    model = ScriptedSpan(["a", "b", "c"], start=3, resizing=False)
+    model.wrong = {0: WRONG, 1: WRONG}
+    request = Request("", "", policy="factor", effort="instant", max_tokens=3, candidates=3, judge=marks)
+    done = [d for d in infill(model, request) if d.done]
+    counts = [d.text.count("?") for d in done]
+    assert counts == sorted(counts) and counts[0] < counts[-1]

@@ -4,7 +4,9 @@ The independent implementation is transformers' own Qwen2, Qwen3 or Llama with t
 denoising uses. What is saved are its tensors under the publisher's names.
 """
 
+import dataclasses
 import json
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +31,7 @@ from transformers import (
 from mercury_kernels import linear
 from mercury_model.errors import CheckpointError
 from mercury_model.families import FAMILIES, Published, recognise
-from mercury_model.published import INDEX, read_published
+from mercury_model.published import INDEX, _Files, read_published
 from mercury_model.transformer import Rows, Transformer
 
 VOCAB = 290
@@ -300,6 +302,31 @@ def test_what_is_wrong_is_named_in_one_line(kind: str, says: str, tmp_path: Path
     with pytest.raises(CheckpointError, match=says) as caught:
         logits(broken(kind, tmp_path), torch.arange(5))
     assert "\n" not in str(caught.value)
+
+
+def test_no_second_copy_of_the_weights_is_held_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the published tensors at most those of one layer's matrix are alive at a time, however many there are."""
+    case = dataclasses.replace(CASES[0], options=CASES[0].options | {"num_hidden_layers": 12})
+    folder, _ = write(case, tmp_path)
+    read: list[weakref.ref[torch.Tensor]] = []
+    alive: list[int] = []
+    get = _Files.get
+
+    def counted(self: _Files, name: str, *shape: int, rows: slice | None = None) -> torch.Tensor:
+        alive.append(sum(ref() is not None for ref in read))
+        tensor = get(self, name, *shape, rows=rows)
+        if tensor.dim() == 2:  # norms are kept as they are
+            read.append(weakref.ref(tensor))
+        return tensor
+
+    monkeypatch.setattr(_Files, "get", counted)
+    published = recognise(folder)
+    for dtype in ("int8", "bf16"):
+        read_published(folder, published, torch.device("cpu"), dtype)
+    assert len(alive) > 2 * 12 * 10
+    assert max(alive) <= 3
 
 
 def test_buffers_and_a_saved_tied_head_do_not_disturb(tmp_path: Path) -> None:
