@@ -127,18 +127,17 @@ class Tokens:
     def healing(self, ids: Sequence[int], text: str) -> str:
         """The end of `text` whose token should be chosen again together with what follows; "" for none.
 
-        A cursor stands where no training text ends a token: behind a space that belongs to the next word, or inside
-        a word. A trailing blank, or the last token if it ends in a word character, is taken back, and the first
-        generated token must begin with it (token healing). `ids` is encode(text).
+        A cursor stands where no training text ends a token: behind a space that belongs to the next word, inside a
+        word, behind a bracket or quote (`(file` is one token, `):` with its newline is one). A trailing blank, or the
+        last token, is taken back, and the first generated token must begin with it (token healing). Behind a newline
+        nothing is, for there tokens do end. `ids` is encode(text).
         """
-        if not text:
+        if not text or text[-1] in "\r\n":
             return ""
         if text[-1] in " \t":
             return text[-1]
-        if ids and (text[-1].isalnum() or text[-1] == "_"):
-            piece = self.decode(ids[-1:])
-            return piece if piece and text.endswith(piece) else ""
-        return ""
+        piece = self.decode(ids[-1:])
+        return piece if piece and text.endswith(piece) else ""
 
     def starting_with(self, text: str) -> list[int]:
         """Ids of the ordinary tokens whose text begins with `text`, in no particular order."""
