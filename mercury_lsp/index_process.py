@@ -76,6 +76,7 @@ class IndexProcess:
             return
         if self._process is None:
             self._start()
+        self.progress = Progress()
         self._send(
             {
                 "do": "open",

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,18 @@ def make_client() -> LanguageClient:
     """pytest-lsp's client, which also takes `mercury/status`."""
     client = make_test_lsp_client()
     client.statuses = []  # type: ignore[attr-defined]
+    client.registrations = []  # type: ignore[attr-defined]
+    register = client.feature(types.CLIENT_REGISTER_CAPABILITY)
+    register(lambda params: client.registrations.extend(params.registrations))  # type: ignore[attr-defined]
     client.feature("mercury/status")(lambda params: client.statuses.append(params))  # type: ignore[attr-defined]
     return client
 
 
 def initialize_params(
-    client: str, options: dict[str, Any] | None = None, encodings: list[str] | None = None
+    client: str,
+    options: dict[str, Any] | None = None,
+    encodings: list[str] | None = None,
+    folders: Sequence[Path] = (),
 ) -> types.InitializeParams:
     """What the client `client` (a file in clients/) sends first."""
     from pygls.protocol import default_converter
@@ -48,6 +54,7 @@ def initialize_params(
         client_info=converter.structure(described["clientInfo"], types.ClientInfo),
         initialization_options=options,
         process_id=os.getpid(),
+        workspace_folders=[types.WorkspaceFolder(folder.as_uri(), folder.name) for folder in folders] or None,
     )
 
 
@@ -66,6 +73,10 @@ class Editor:
     @property
     def statuses(self) -> list[Any]:
         return self.client.statuses  # type: ignore[attr-defined]
+
+    @property
+    def registrations(self) -> list[types.Registration]:
+        return self.client.registrations  # type: ignore[attr-defined]
 
     @property
     def messages(self) -> list[str]:
@@ -167,14 +178,18 @@ async def editing(
     *,
     options: dict[str, Any] | None = None,
     encodings: list[str] | None = None,
+    folders: Sequence[Path] = (),
+    configuration: dict[str, Any] | None = None,
     **variables: str,
 ) -> AsyncIterator[Editor]:
     """An editor with a fresh server process; both leave in good order at the end."""
     config = ClientServerConfig(server_command=SERVER, client_factory=make_client, server_env=server_env(**variables))
     connection = await config.start()
     assert isinstance(connection, LanguageClient)
+    if configuration is not None:
+        connection.set_configuration({"mercury": configuration})
     try:
-        result = await connection.initialize_session(initialize_params(client, options, encodings))
+        result = await connection.initialize_session(initialize_params(client, options, encodings, folders))
         yield Editor(connection, result)
         await asyncio.wait_for(connection.shutdown_session(), SECONDS)
     finally:

@@ -19,7 +19,7 @@ from typing import Any
 
 from mercury_lsp.cli.serve import configure_logging
 from mercury_lsp.engine import Report
-from mercury_lsp.server import build_server, serve_stdio
+from mercury_lsp.server import MercuryServer, build_server, serve_stdio
 from mercury_lsp.settings import Settings
 from mercury_model.draft import Draft, Infiller, Request
 from mercury_model.errors import FetchError
@@ -121,6 +121,15 @@ async def wait(params: Any) -> dict[str, Any]:
     return counters(params)
 
 
+async def indexed(server: MercuryServer) -> dict[str, Any]:
+    """Answers when the index has nothing left to do."""
+    folders = server.session.folders
+    async with asyncio.timeout(30):
+        while not folders.index.progress.done:
+            await asyncio.sleep(0.02)
+    return {"pid": folders.index.pid, "files": folders.index.progress.files}
+
+
 def main() -> int:
     configure_logging("info")
     server = build_server(load)
@@ -128,6 +137,11 @@ def main() -> int:
     server.feature("test/script")(script)
     server.feature("test/allow")(allow)
     server.feature("test/wait")(wait)
+
+    @server.feature("test/indexed")
+    async def _(_: Any) -> dict[str, Any]:
+        return await indexed(server)
+
     return serve_stdio(server)
 
 
