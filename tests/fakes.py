@@ -6,7 +6,7 @@ It knows nothing about tokens: a "token" is a word or a single other character.
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from mercury_model.draft import Draft, ModelInfo, Request, Slot
 
@@ -14,13 +14,13 @@ from mercury_model.draft import Draft, ModelInfo, Request, Slot
 class FakeInfiller:
     """Answers each request with the text that `script` returns, revealed `per_step` tokens a pass.
 
+    likelihood: what `log_likelihood` says of a request and a text; without one every text is as probable as another.
     delay: seconds each pass takes. runs, passes: how many requests began, how many passes ran.
     """
 
-    def __init__(
-        self, script: Callable[[Request], str] | str = "", *, delay: float = 0.0, per_step: int = 4
-    ) -> None:
+    def __init__(self, script: Callable[[Request], str] | str = "", *, delay: float = 0.0, per_step: int = 4) -> None:
         self.script = script
+        self.likelihood: Callable[[Request, str], float] = lambda _, text: 0.0
         self.delay = delay
         self.per_step = per_step
         self.requests: list[Request] = []
@@ -37,6 +37,11 @@ class FakeInfiller:
 
     def count_tokens(self, text: str, /) -> int:
         return len(re.findall(r"\w+|\W", text))
+
+    def log_likelihood(self, request: Request, texts: Sequence[str], /) -> list[float]:
+        with self.lock:
+            self.passes += len(texts)
+        return [self.likelihood(request, text) for text in texts]
 
     def __call__(self, request: Request, /) -> Iterator[Draft]:
         self.requests.append(request)

@@ -6,7 +6,7 @@ vocabulary in which the server, the command line and the HTTP API speak to the d
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 Effort = Literal["instant", "low", "medium", "high"]
 SlotState = Literal["masked", "tentative", "settled"]
@@ -131,4 +131,16 @@ class Infiller(Protocol):
 
     def count_tokens(self, text: str, /) -> int:
         """Number of tokens of `text`: what budgets are counted in."""
+        ...
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """What an Infiller may be able to do besides: say how probable given texts are. Remote ones are not."""
+
+    def log_likelihood(self, request: Request, texts: Sequence[str], /) -> list[float] | None:
+        """Log probabilities (nats) of the texts at the request's place, from where they begin to differ.
+
+        Only their differences mean anything. None where the loaded model has no causal view of a text.
+        """
         ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -21,6 +21,7 @@ from mercury_model.errors import RequestError
 from mercury_model.families import recognise
 from mercury_model.hub import checkpoint_folder
 from mercury_model.infill import infill
+from mercury_model.likelihood import log_likelihood
 from mercury_model.published import read_published
 from mercury_model.span_denoiser import SpanDenoiser
 from mercury_model.store import TOKENIZER, Paths, ensure
@@ -48,6 +49,12 @@ class LocalInfiller:
 
     def count_tokens(self, text: str, /) -> int:
         return self.denoiser.tokens.count(text)
+
+    def log_likelihood(self, request: Request, texts: Sequence[str], /) -> list[float] | None:
+        """See draft.Scorer. A document's session is left at this prompt: give the request a name of its own."""
+        if isinstance(self.denoiser, BlockDenoiser) and not isinstance(self.denoiser, AlignedDenoiser):
+            return log_likelihood(self.denoiser, request, texts)
+        return None
 
 
 def load_local(
