@@ -36,7 +36,7 @@ def logits(model: Transformer, hidden: Tensor) -> Tensor:
 
 def exact(model: Transformer, shift: int, prefix: list[int], slots: list[int], suffix: list[int]) -> Tensor:
     """The publishers' way: one pass over the whole sequence in its own order, logits shifted by concatenation."""
-    ids = torch.tensor([*prefix, *slots, *suffix])
+    ids = torch.tensor([*prefix, *slots, *suffix], device=model.device)
     whole = logits(model, model.forward([Rows(ids, model.new_cache(), 0, bidirectional=True)])[0])
     if shift:
         whole = torch.cat([whole[:1], whole[:-1]])
@@ -104,6 +104,38 @@ def test_with_one_layer_what_is_kept_is_exact_after_any_edit(shift: int, seed: i
         prefix, suffix = edited(rng.choice(EDITS), prefix, suffix, rng)
         suffix = suffix or [1]
     assert kept > 3, "nothing was ever reused"
+
+
+@pytest.mark.gpu
+def test_on_cuda_what_is_kept_is_where_it_belongs() -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    model, rng = on_cuda(transformer(1)), random.Random(1)
+    prefix, suffix = ([rng.randrange(256) for _ in range(k)] for k in (130, 85))
+    around = session(model, 1)
+    for edit in ("type", "type", "eat suffix", "delete", "move window"):
+        around.open(prefix, suffix)
+        for n in (4, 9, 2):
+            slots = [tiny.MASK] * n
+            got, want = step(model, around, slots), exact(model, 1, prefix, slots, suffix)
+            assert float((got - want).norm() / want.norm()) < 0.01
+        prefix, suffix = edited(edit, prefix, suffix, rng)
+    proposals = around.step([tiny.MASK] * 5, Choice(first=(65, 66)), (7, 8), {0: {65}, 3: {70}})
+    assert proposals.token[0] == 66 and not {7, 8} & set(proposals.token)
+
+
+def on_cuda(model: Transformer) -> Transformer:
+    def moved(value: object) -> object:
+        if isinstance(value, Tensor):
+            return value.cuda()
+        if isinstance(value, tuple):
+            return tuple(moved(v) for v in value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            parts = {f.name: moved(getattr(value, f.name)) for f in dataclasses.fields(value)}
+            return dataclasses.replace(value, **parts)
+        return value
+
+    return Transformer(model.config, moved(model.weights))  # type: ignore[arg-type]
 
 
 def drift(model: Transformer, shift: int, refresh_every: int, reuse_tokens: int, seed: int) -> tuple[float, float, int]:
