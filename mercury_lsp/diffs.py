@@ -52,7 +52,11 @@ def hunks(old: str, new: str, offset: int = 0) -> tuple[Hunk, ...]:
     for tag, top, bottom, new_top, new_bottom in matcher.get_opcodes():
         if tag == "equal":
             continue
-        found.extend(_trimmed(starts[top], "".join(before[top:bottom]), "".join(after[new_top:new_bottom]), offset))
+        if bottom - top == new_bottom - new_top:  # line by line
+            for line, new_line in zip(range(top, bottom), after[new_top:new_bottom], strict=True):
+                found.extend(_trimmed(starts[line], before[line], new_line, offset))
+        else:
+            found.extend(_trimmed(starts[top], "".join(before[top:bottom]), "".join(after[new_top:new_bottom]), offset))
     return tuple(found)
 
 

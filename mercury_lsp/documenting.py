@@ -3,6 +3,7 @@
 The documentation that is there already is taken out first and written anew. This module knows nothing about editors.
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -132,8 +133,11 @@ def _doc_text(row: _Doc, lead: str, text: str) -> str | None:
     text = model_text(text)
     end = _doc_end(row, lead, text)
     text = text[:end].rstrip() if end is not None else text.rstrip()
+    if row.line:
+        first, *more = text.split("\n")
+        text = "\n".join((first, *itertools.takewhile(lambda line: line.strip().startswith(row.line), more)))
     words = text.removesuffix(row.closing) if row.closing else text
-    if len(re.findall(r"\w", words)) < 3 or filters.special(text):
+    if len(re.findall(r"\w", words)) < 3 or "```" in text or filters.special(text):
         return None
     if row.closing and not text.endswith(row.closing):
         # ran out of tokens: what there is of whole lines or sentences

@@ -117,8 +117,8 @@ def statement(document: Document, span: Span) -> Span:
     whole = here.span(found)
     block = next((b for b in _descendants(found, blocks) if here.span(b).start >= span.end), None)
     if block is not None:
-        start = here.span(block).start
-        whole = Span(whole.start, document.line_span(document.line_of(max(start - 1, whole.start))).end)
+        head = document.text[whole.start : here.span(block).start].rstrip()
+        whole = Span(whole.start, document.line_span(document.line_of(whole.start + len(head))).end)
     result = lines_over(document, Span(min(whole.start, span.start), max(whole.end, span.end)))
     if document.line_of(result.end) - document.line_of(result.start) >= MAX_STATEMENT:
         return lines_over(document, span)

@@ -230,12 +230,11 @@ def number_of_arguments(document: Document, complaint: Complaint) -> Iterator[Re
         return
     at = given[-1].end if given else brackets.start + 1
     separator = ", " if given else ""
+    caller = function(document, complaint.span)
+    scope = (caller.span if caller is not None else Span(0, at)).of(document.text)
     for name in _named(complaint.message):
-        if re.fullmatch(r"[^\W\d]\w*", name) and len(re.findall(rf"\b{name}\b", document.text)) > 1:
-            caller = function(document, complaint.span)
-            scope = caller.span.of(document.text) if caller is not None else document.text
-            if re.search(rf"\b{name}\b", scope):  # the caller has a value of that name
-                yield Candidate(Hunk(Span(at, at), separator + name), 0.5)
+        if re.fullmatch(r"[^\W\d]\w*", name) and re.search(rf"(?<![\w.]){name}\b(?!\s*\()", scope):
+            yield Candidate(Hunk(Span(at, at), separator + name), 0.5)  # the caller has a value of that name
     yield Blank(Hole(Span(at, at), separator))
 
 

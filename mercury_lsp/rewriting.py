@@ -103,7 +103,7 @@ def value(document: Document, blank: Blank, room: Room) -> Work:
     draft = yield partial(_value_request, variant, cursor, len(blank.hole.trail), end, room)
     text = draft.text if draft is not None else ""
     text = text[: end(text)].strip()
-    if not text or filters.special(text):
+    if not text or "```" in text or filters.special(text):
         return None
     hunk = Hunk(blank.hole.span, variant.text[blank.hole.span.start : cursor] + text + blank.hole.trail)
     return hunk if hunk.new_text != hunk.span.of(document.text) and no_worse(document, hunk) else None
