@@ -56,7 +56,7 @@ class AlignedSession(Session):
         return self._about_slots(self._checked, len(ids) - 1, choice)
 
     def score(self, ids: Sequence[int], targets: Sequence[int]) -> Scored:
-        raise RequestError("rewriting needs a bidirectional checkpoint or one with a causal pass: choose another")
+        raise RequestError("this checkpoint cannot find doubtful code by itself: point at it, or give an instruction")
 
     def keep(self, n: int) -> None:
         known = self._checked[: len(self._tail) + n]
@@ -84,6 +84,8 @@ class AlignedSession(Session):
 
 class AlignedDenoiser(BlockDenoiser):
     """never: ids that are no answer for a slot."""
+
+    causal = False
 
     def __init__(
         self,

@@ -166,7 +166,12 @@ class Session:
 
 
 class BlockDenoiser:
-    """Transformer, tokens and the documents' sessions, least recently used ones dropped above `cache_bytes`."""
+    """Transformer, tokens and the documents' sessions, least recently used ones dropped above `cache_bytes`.
+
+    causal: a causal pass says what the model itself would write, so policies may check and texts may be scored.
+    """
+
+    causal = True
 
     def __init__(self, transformer: Transformer, tokens: Tokens, *, mask_id: int, block_size: int) -> None:
         self.transformer = transformer

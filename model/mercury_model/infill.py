@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mercury_model.aligned import AlignedDenoiser
 from mercury_model.candidates import infill_candidates
 from mercury_model.denoiser import BlockDenoiser
 from mercury_model.draft import Draft, Request
@@ -34,7 +33,7 @@ def infill(denoiser: BlockDenoiser | SpanModel, request: Request) -> Iterator[Dr
             raise RequestError("this model fills middles and does not converse: choose one of the block kind")
         yield from infill_span(denoiser, request)
         return
-    if isinstance(denoiser, AlignedDenoiser):
+    if not denoiser.causal:
         policy_without_check(request.policy, "block-causal")
     if request.original is not None:
         yield from rewrite(denoiser, request)

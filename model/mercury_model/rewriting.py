@@ -198,7 +198,9 @@ def _refill(denoiser: BlockDenoiser, request: Request, text: str, stretch: Stret
             )
     spent.forwards += run.forwards
     spent.prefilled += run.prefilled
-    candidates = near_spellings(old, text[:start] + rest + request.prefix + request.suffix)
+    # choosing between several takes a causal pass; without one the filling is the answer
+    around = text[:start] + rest + request.prefix + request.suffix
+    candidates = near_spellings(old, around) if denoiser.causal else []
     if run.ended in ("end", "rule"):
         candidates.append(run.text)
     new = _best(denoiser, request, text, stretch, candidates, spent)

@@ -124,10 +124,15 @@ def test_typing_into_a_block_checkpoint_runs_only_new_blocks(tmp_path: Path) -> 
     assert ran <= len(typed) + 8
 
 
-def test_rewriting_with_a_block_checkpoint_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_block_checkpoint_rewrites_what_is_pointed_at(tmp_path: Path) -> None:
     infiller = loaded(case_of("sdar"), tmp_path)
-    with pytest.raises(RequestError, match="rewriting needs"):
-        last(infiller, Request(PREFIX, SUFFIX, original="x = 1\n", policy="threshold"))
+    code = "value = 1\nvalues = value\nother = valye\n"
+    start = code.index("valye")
+    request = Request(PREFIX, SUFFIX, original=code, doubtful=((start, start + 5),), policy="threshold", effort="low")
+    text = last(infiller, request).text
+    assert text.startswith(code[:start]) and text.endswith("\n")
+    with pytest.raises(RequestError, match="point at it"):
+        last(infiller, dataclasses.replace(request, doubtful=()))
 
 
 def test_the_prompt_of_a_family_is_a_row_of_the_table(tmp_path: Path) -> None:
