@@ -90,12 +90,14 @@ class Ignore:
         self._read: dict[Path, _Read] = {}
         self._tops: dict[Path, Path] = {}
         self._answers: dict[str, tuple[float, str | None]] = {}
+        self._below: dict[tuple[Path, Path, str], tuple[float, bool]] = {}
 
     def refresh(self) -> None:
         """Forgets what was read: an ignore file changed."""
         self._read.clear()
         self._tops.clear()
         self._answers.clear()
+        self._below.clear()
 
     def reason(self, path: str | PurePath, *, on_disk: bool = True) -> str | None:
         """Why a file is ignored, for people; None if it is not.
@@ -162,23 +164,32 @@ class Ignore:
 
         A folder that is ignored takes everything below with it, as git has it.
         """
-        folder = top
-        folders: list[Path] = []
-        parts = path.relative_to(top).parts
-        for index, part in enumerate(parts):
-            folders.append(folder)
-            folder = folder / part
-            ending = "/" if index + 1 < len(parts) else ""
-            include: bool | None = None
-            for holder in reversed(folders):
-                spec = self._spec(holder, name)
-                if spec is not None:
-                    include = spec.check_file(folder.relative_to(holder).as_posix() + ending).include
-                if include is not None:
-                    break
-            if include and ending:
-                return True
-            if not ending:
+        if path == top:
+            return None
+        return True if self._folder_ignored(path.parent, top, name) else self._itself(path, top, name, "")
+
+    def _folder_ignored(self, folder: Path, top: Path, name: str) -> bool:
+        if folder == top:
+            return False
+        key, now = (folder, top, name), self._clock()
+        known = self._below.get(key)
+        if known is not None and now - known[0] < FRESH_SECONDS:
+            return known[1]
+        ignored = self._folder_ignored(folder.parent, top, name) or bool(self._itself(folder, top, name, "/"))
+        if len(self._below) >= _MAX_REMEMBERED:
+            self._below.clear()
+        self._below[key] = (now, ignored)
+        return ignored
+
+    def _itself(self, path: Path, top: Path, name: str, ending: str) -> bool | None:
+        """What the innermost of the files that has a pattern for this path says of it."""
+        holder, below = path, ""
+        while holder != top:
+            below = f"{holder.name}/{below}" if below else holder.name + ending
+            holder = holder.parent
+            spec = self._spec(holder, name)
+            include = spec.check_file(below).include if spec is not None else None
+            if include is not None:
                 return include
         return None
 

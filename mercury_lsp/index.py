@@ -91,6 +91,8 @@ class SymbolTable:
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-{CACHE_KIB};")
         self._db.executescript(_SCHEMA)
+        # one transaction for ever: pages go to the disk when the cache is full, not after every statement
+        self._db.execute("BEGIN")
         self.n_files = self.n_symbols = 0
 
     def put(self, root: str, path: str, family: str, symbols: Sequence[Symbol]) -> None:
@@ -113,10 +115,11 @@ class SymbolTable:
 
     def drop(self, root: str, path: str) -> None:
         """Forgets a file, or all files of a folder."""
-        below = path + "/" if path else ""
-        found = self._db.execute(
-            "SELECT id FROM files WHERE root = ? AND (path = ? OR (path >= ? AND path < ?))",
-            (root, path, below, below + "\U0010ffff"),
+        below = path + "/"
+        found = self._db.execute(  # not OR, for which SQLite would look at every file
+            "SELECT id FROM files WHERE root = ? AND path = ? UNION ALL "
+            "SELECT id FROM files WHERE root = ? AND path >= ? AND path < ?",
+            (root, path, root, below, below + "\U0010ffff"),
         ).fetchall()
         for (file,) in found:
             self.n_symbols -= self._db.execute("DELETE FROM symbols WHERE file = ?", (file,)).rowcount
@@ -248,12 +251,23 @@ def read_symbols(path: Path, limits: Limits) -> tuple[Symbol, ...] | None:
     return definitions(data.decode("utf-8-sig", "replace"), path.name)
 
 
-def index_file(table: SymbolTable, root: Path, path: Path, ignore: Ignore, limits: Limits) -> None:
-    """Brings the index up to date about one path that may be new, changed, gone or ignored."""
+def index_file(
+    table: SymbolTable, root: Path, path: Path, ignore: Ignore, limits: Limits, *, walked: bool = False
+) -> None:
+    """Brings the index up to date about one path that may be new, changed, gone or ignored.
+
+    walked: `walk` has just said that it is to be indexed.
+    """
     relative = path.relative_to(root)
     symbols = None
-    wanted = indexable(path) and not skipped(relative) and path.is_file() and not path.is_symlink()
-    if wanted and not ignore.reason(path):
+    wanted = walked or (
+        indexable(path)
+        and not skipped(relative)
+        and path.is_file()
+        and not path.is_symlink()
+        and not ignore.reason(path)
+    )
+    if wanted:
         symbols = read_symbols(path, limits)
     if symbols is None:
         table.drop(str(root), relative.as_posix())

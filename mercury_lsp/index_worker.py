@@ -86,7 +86,7 @@ class Worker:
                 self._scan = None
             else:
                 root, path = found
-                index_file(self.table, root, path, self._roots[root], self._limits)
+                index_file(self.table, root, path, self._roots[root], self._limits, walked=True)
         self._since_report += 1
         if self.busy and self._since_report < REPORT_EVERY:
             return None
