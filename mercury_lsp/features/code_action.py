@@ -77,6 +77,7 @@ async def code_action(session: Session, params: types.CodeActionParams) -> list[
         (diagnostic, _complaint(session, document, diagnostic))
         for diagnostic in params.context.diagnostics[:_MAX_FIXES]
     ]
+    session.surroundings.told(document, [(complaint.span, complaint.message) for _, complaint in complaints])
     # parsing takes longer than the event loop may be held
     found = await asyncio.to_thread(lambda: list(_offers(document, span, complaints, only)))
     return [_action(session, data, diagnostic) for data, diagnostic in found]

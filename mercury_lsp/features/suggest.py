@@ -31,6 +31,8 @@ def refusal(session: Session, document: Document) -> str:
     settings = session.folders.settings_of(document.uri)
     if session.pause.reason:
         return session.pause.reason
+    if not settings.enabled:
+        return "switched off in the settings"
     scheme = document.uri.split(":", 1)[0]
     if scheme not in settings.files.schemes:
         return f"documents of the scheme {scheme} are left alone"

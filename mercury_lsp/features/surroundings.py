@@ -2,13 +2,14 @@
 context_cache.py says. Called in the model's thread.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mercury_lsp.context import Diagnostic, gather, size
 from mercury_lsp.features.folders import Folders
 from mercury_lsp.features.store import Documents, document_key
 from mercury_lsp.region import Budget, CountTokens, EditRegion, completion_region
-from mercury_lsp.text import Document
+from mercury_lsp.text import Document, Span
 from mercury_model.draft import Snippet
 
 Snippets = tuple[Snippet, ...]
@@ -24,13 +25,10 @@ class Shown:
 
 
 class Surroundings:
-    """The context of each document of a session, and the diagnostics others published, as far as they are known.
-
-    diagnostics: by document key; a feature that is told of some puts them here.
-    """
+    """The context of each document of a session, and the diagnostics others published, as far as they are known."""
 
     def __init__(self, folders: Folders, documents: Documents) -> None:
-        self.diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
+        self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
         self._folders = folders
         self._documents = documents
         self._sizes: dict[str, tuple[Snippets, int]] = {}
@@ -38,9 +36,18 @@ class Surroundings:
     def forget(self, uri: str) -> None:
         """Drops what is kept about a document."""
         key = document_key(uri)
-        self.diagnostics.pop(key, None)
+        self._diagnostics.pop(key, None)
         self._sizes.pop(key, None)
         self._folders.contexts.forget(key)
+
+    def told(self, document: Document, diagnostics: Sequence[tuple[Span, str]]) -> None:
+        """What others have to say about a place in a document, in the place of what they said before."""
+        found = tuple(Diagnostic(span, message) for span, message in diagnostics)
+        key = document_key(document.uri)
+        if found:
+            self._diagnostics[key] = found
+        else:
+            self._diagnostics.pop(key, None)
 
     def show(
         self,
@@ -85,7 +92,7 @@ class Surroundings:
             folders.index.lookup,
             [edit for edit in edits if document_key(edit.uri) in opened or not folders.gone(edit.uri)],
             others,
-            self.diagnostics.get(document_key(document.uri), ()),
+            self._diagnostics.get(document_key(document.uri), ()),
             share,
             count_tokens,
             locate=folders.locate,

@@ -101,6 +101,17 @@ async def test_recent_edits_of_other_files_are_shown_and_a_saved_file_is_looked_
         assert "def renamed_everywhere(argument)" in (await last_context(editor))["other.py"]
 
 
+async def test_diagnostics_that_came_with_a_request_are_shown(tmp_path: Path) -> None:
+    async with editing(VSCODE, folders=[tmp_path], options=AT_ONCE, FAKE_TEXT="1") as editor:
+        editor.open(MAIN, uri=(tmp_path / "main.py").as_uri())
+        place = types.Range(start=editor.position(0), end=editor.position(4))
+        context = types.CodeActionContext(diagnostics=[types.Diagnostic(range=place, message="lib is not there")])
+        identifier = types.TextDocumentIdentifier(uri=editor.uri)
+        await editor.client.text_document_code_action_async(types.CodeActionParams(identifier, place, context))
+        assert await editor.ask(invoked=True)
+        assert await last_context(editor) == {"main.py": "# lib is not there: from lib import price"}
+
+
 async def test_L1_L5_nothing_of_an_ignored_file_ever_reaches_the_model(tmp_path: Path) -> None:
     """Canaries on disk, in an open buffer, in edits, in the index, behind a link and in a file that is renamed."""
     root = tree(
@@ -203,10 +214,11 @@ async def test_J4_a_wrong_setting_is_named_once_wherever_it_stands(tmp_path: Pat
 
 
 async def test_O5_each_folder_has_its_own_settings_reloaded_when_they_change(tmp_path: Path) -> None:
-    tree(tmp_path, {"one/.mercury.toml": "[inline]\nenabled = false\n", "one/a.py": "", "two/a.py": ""})
+    tree(tmp_path, {"one/.mercury.toml": "enabled = false\n", "one/a.py": "", "two/a.py": ""})
     one, two = tmp_path / "one", tmp_path / "two"
     async with editing(VSCODE, folders=[one, two], options=AT_ONCE, FAKE_TEXT="1") as editor:
         assert not await offered(editor, "a = ‸\n", one / "a.py")
+        assert (await editor.status(kind="Inactive")).message == "switched off in the settings"
         assert await offered(editor, "a = ‸\n", two / "a.py")
         tree(one, {".mercury.toml": "[inline]\nenabled = true\n"})
         tree(two, {".mercury.toml": "[files]\nignore = ['a.py']\n"})
