@@ -66,7 +66,7 @@ def options(_: types.ClientCapabilities) -> types.CodeActionOptions:
     return types.CodeActionOptions(code_action_kinds=kinds, resolve_provider=True)
 
 
-async def code_action(session: Session, params: types.CodeActionParams) -> list[types.CodeAction]:
+async def code_action(session: Session, params: types.CodeActionParams) -> list[types.CodeAction | types.Command]:
     """The titles; an empty list where nothing is at hand."""
     document = session.documents.get(params.text_document.uri)
     if document is None or not session.settings.enabled or refusal(session, document):
@@ -149,7 +149,7 @@ def _data(document: Document, task: str, wish: Wish, region: Span) -> Data:
     )
 
 
-def _action(session: Session, data: Data, diagnostic: types.Diagnostic | None) -> types.CodeAction:
+def _action(session: Session, data: Data, diagnostic: types.Diagnostic | None) -> types.CodeAction | types.Command:
     text_document = session.capabilities.text_document
     support = text_document.code_action if text_document is not None else None
     resolves = support is not None and support.resolve_support and "edit" in support.resolve_support.properties
@@ -157,6 +157,8 @@ def _action(session: Session, data: Data, diagnostic: types.Diagnostic | None) -
     tagged = tags is not None and types.CodeActionTag.LlmGenerated in tags.value_set
     wire = asdict(data)
     command = types.Command(title=data.title, command=COMMAND, arguments=[wire])
+    if support is None or support.code_action_literal_support is None:
+        return command
     return types.CodeAction(
         title=data.title,
         kind=KINDS[data.task],
