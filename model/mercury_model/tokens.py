@@ -31,6 +31,9 @@ typing appends."""
 SPOKEN = ("<tool_call>", "</tool_call>")
 """Tokens that look special and are text where the model writes them: how it says that it wants a tool called."""
 
+HEALED_TOKENS = 4
+"""How many tokens at the end of a prefix are looked at for one that they begin."""
+
 SAMPLE = " \tdef f(x):\n    return 'e\u0301 \u00e9 \U0001f600'\r\n\n"
 """What has to come back as it was."""
 
@@ -125,19 +128,26 @@ class Tokens:
         return len(self.encode(text))
 
     def healing(self, ids: Sequence[int], text: str) -> str:
-        """The end of `text` whose token should be chosen again together with what follows; "" for none.
+        """The end of `text` whose tokens should be chosen again together with what follows; "" for none.
 
         A cursor stands where no training text ends a token: behind a space that belongs to the next word, inside a
-        word, behind a bracket or quote (`(file` is one token, `):` with its newline is one). A trailing blank, or the
-        last token, is taken back, and the first generated token must begin with it (token healing). Behind a newline
-        nothing is, for there tokens do end. `ids` is encode(text).
+        word, behind a bracket or quote (`(file` is one token, `):` with its newline is one). What is taken back is a
+        trailing blank, or the last token, or as many of the last HEALED_TOKENS as one longer token begins with
+        (` ret` and `u`, which ` return` begins with); the first generated token must begin with it (token healing).
+        Behind a newline nothing is, for there tokens do end. `ids` is encode(text).
         """
         if not text or text[-1] in "\r\n":
             return ""
         if text[-1] in " \t":
             return text[-1]
-        piece = self.decode(ids[-1:])
-        return piece if piece and text.endswith(piece) else ""
+        found = ""
+        for n in range(1, min(HEALED_TOKENS, len(ids)) + 1):
+            tail = self.decode(ids[-n:])
+            if not tail or not text.endswith(tail) or any(c.isspace() for c in tail[1:]):
+                break
+            if n == 1 or any(len(self._piece(i)) > len(tail.encode()) for i in self.starting_with(tail)):
+                found = tail
+        return found
 
     def starting_with(self, text: str) -> list[int]:
         """Ids of the ordinary tokens whose text begins with `text`, in no particular order."""
