@@ -52,11 +52,18 @@ class Progress:
 class IndexProcess:
     """One worker process, started by the first `open`. May be used from any thread.
 
-    listen: told the progress, in a thread of its own.
+    listen: told the progress; late: called when an answer came after its `lookup` gave up, as asking again is worth
+    while then. Both in a thread of its own.
     """
 
-    def __init__(self, listen: Callable[[Progress], None] | None = None, command: Sequence[str] = COMMAND) -> None:
+    def __init__(
+        self,
+        listen: Callable[[Progress], None] | None = None,
+        command: Sequence[str] = COMMAND,
+        late: Callable[[], None] | None = None,
+    ) -> None:
         self._listen = listen
+        self._late = late
         self._command = command
         self._process: subprocess.Popen[str] | None = None
         self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
@@ -158,6 +165,8 @@ class IndexProcess:
                     answer = self._asked.get(message["id"])
                     if answer is not None:
                         _resolve(answer, message["found"])
+                    elif self._late is not None:
+                        self._late()
                 else:
                     self.progress = Progress(**message)
                     if self._listen is not None:

@@ -142,10 +142,10 @@ def _read(messages: "queue.SimpleQueue[Message]") -> None:
 
 
 def _be_modest() -> None:
-    """Lowest priority for processor and disk, where the system has such a thing."""
+    """Low priority for processor and disk, where the system has such a thing."""
     process = psutil.Process()
     with contextlib.suppress(Exception):
-        process.nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if sys.platform == "win32" else 15)
+        process.nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if sys.platform == "win32" else 10)
     with contextlib.suppress(Exception):
         process.ionice(psutil.IOPRIO_CLASS_IDLE)
 

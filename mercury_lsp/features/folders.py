@@ -41,7 +41,7 @@ class Folders:
         self.settings = Settings()
         self.ring = EditRing(lambda uri: self.reason(uri) is not None)
         self.contexts = ContextCache()
-        self.index = IndexProcess(self._indexed)
+        self.index = IndexProcess(self._indexed, late=self.contexts.touch)
         self._ready = False
         self._folders: dict[Path, Folder] = {}
         self._outside = Ignore()

@@ -104,6 +104,29 @@ def test_a_worker_that_dies_is_an_index_that_knows_nothing(index: Indexed, tmp_p
     assert index.names(tmp_path, "one") == set()
 
 
+LATE = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["do"] == "lookup":
+        sys.stdin.readline()
+        print(json.dumps({"id": message["id"], "found": []}), flush=True)
+"""
+
+
+def test_an_answer_that_comes_too_late_is_told(tmp_path: Path) -> None:
+    came = threading.Event()
+    process = IndexProcess(command=(sys.executable, "-c", LATE), late=came.set)
+    process.open([IndexRoot(tmp_path)], Limits())
+    try:
+        assert process.lookup(Query(str(tmp_path), "a.py", "python", "", (), (0, 0)), timeout=0.01) == ()
+        assert not came.is_set()
+        process.changed([])
+        assert came.wait(SECONDS)
+    finally:
+        process.close()
+
+
 def test_J1_it_ends_with_the_server_however_that_ends(tmp_path: Path) -> None:
     code = (
         "import sys, time, pathlib\n"
