@@ -143,6 +143,9 @@ def _converter() -> cattrs.Converter:
 _CONVERTER = _converter()
 
 
+CLIENT_OPTIONS = ("trace", "server")
+"""What editors keep in the same section for themselves: how to start the server and how to log the protocol."""
+
 Accepted = dict[str, Any]
 """Options of one source that were taken, by field name; a group's are a dict of its own."""
 
@@ -186,6 +189,8 @@ def _accept(cls: type, raw: object, path: str, project: bool, problems: list[str
     for key, value in typing.cast("Mapping[object, object]", raw).items():
         name = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", str(key)).lower()
         where = f"{path}.{key}" if path else str(key)
+        if not path and name in CLIENT_OPTIONS:
+            continue
         if name not in fields:
             problems.append(f"Unknown setting {where}: it is ignored; the options here are {', '.join(fields)}.")
             continue

@@ -104,6 +104,11 @@ def test_O5_a_wrong_option_of_a_folder_is_named_with_its_file_and_the_editors_st
     assert problems[0].startswith("/p/.mercury.toml: Setting inline.max_tokens must be a whole number")
 
 
+def test_what_editors_keep_for_themselves_is_no_unknown_setting() -> None:
+    raw = {"mercury": {"trace": {"server": "verbose"}, "server": {"command": ["x"]}, "enabled": False}}
+    assert read_settings(raw) == (Settings(enabled=False), [])
+
+
 def test_a_folder_cannot_choose_the_model() -> None:
     settings, problems = read_layers([Source("f", {"model": {"name": "theirs"}, "enabled": False}, project=True)])
     assert settings == Settings(enabled=False)
