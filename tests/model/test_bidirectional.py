@@ -362,3 +362,8 @@ def test_a_judge_ranks_candidates_before_their_probability() -> None:
     done = [d for d in infill(model, request) if d.done]
     counts = [d.text.count("?") for d in done]
     assert counts == sorted(counts) and counts[0] < counts[-1]
+
+
+def test_a_round_that_makes_things_worse_is_undone() -> None:
+    _, draft = judged({1: WRONG}, lambda text: marks(text) or [(0, 1), (1, 2)])
+    assert draft.text == "<0>?<2><3><4><5>"

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from mercury_model.canvas import Canvas
 from mercury_model.draft import Draft, Request
-from mercury_model.length import search_length
-from mercury_model.policy import POLICIES
+from mercury_model.length import first_step_confidence, search_length
+from mercury_model.policy import POLICIES, Proposals
 from mercury_model.span_infill import infill_span
-from tests.model.fakes import DELETE, MASK, ScriptedSpan
+from tests.model.fakes import DELETE, FIRST, MASK, ScriptedSpan
 
 STARTS = (4, 8, 16, 32, 64)
 ABLE = [p.name for p in POLICIES.values() if p.causal == "write"]
@@ -132,3 +132,8 @@ def test_resizing_several_slots_moves_no_other(kinds: list[str]) -> None:
     where = [i for i, kind in enumerate(kinds) for _ in range({"grow": 2, "shrink": 0}.get(kind, 1))]
     assert list(after.confidence) == [i / 100 for i in where]
     assert list(after.fixed) == [kinds[i] == "fixed" for i in where]
+
+
+def test_a_proposed_end_does_not_speak_for_a_length() -> None:
+    proposals = Proposals([FIRST, DELETE, DELETE, FIRST], [0.8, 1.0, 1.0, 0.4], [0.0] * 4, [0.0] * 4)
+    assert first_step_confidence(proposals, lambda token: token < FIRST) == pytest.approx(0.3)
