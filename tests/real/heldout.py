@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mercury_model.denoiser import Scored
+from mercury_model.denoiser import Scored, Session, perform
 from mercury_model.draft import Request
 from mercury_model.local import LocalInfiller
 from mercury_model.prompt import prompt
@@ -40,12 +41,17 @@ def middles(seed: int = 3) -> list[Middle]:
     return found
 
 
+def context_of(model: LocalInfiller, ids: Sequence[int]) -> Session:
+    """A session that has read `ids`."""
+    session = model.denoiser.new_session()
+    for ask in session.prefill(ids):
+        perform(model.denoiser.transformer, [ask])
+    return session
+
+
 def scored(model: LocalInfiller, middle: Middle) -> Scored:
     """Causally, token by token: the middle's log probabilities and what the model would have written instead."""
     shown = prompt(model.denoiser.tokens, Request(middle.prefix, middle.suffix))
     assert not shown.healed, "a prefix of whole lines is not healed"
     targets = model.denoiser.tokens.encode(middle.text)
-    session = model.denoiser.session("")
-    for _ in session.prefill(shown.ids[:-1]):
-        pass
-    return session.score([shown.ids[-1], *targets[:-1]], targets)
+    return context_of(model, shown.ids[:-1]).score([shown.ids[-1], *targets[:-1]], targets)
