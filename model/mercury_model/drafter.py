@@ -211,10 +211,8 @@ def load_drafter(path: Path, transformer: Transformer) -> Drafter:
             )
             for i in range(len(reads))
         )
-        link = Link(
-            *(get(f"link.{name}", rank, h).float() for name in ("of_hidden", "of_token")),
-            get("link.up", h, rank).float(),
-        )
+        of_hidden, of_token = (get(f"link.{name}", rank, h).float() for name in ("of_hidden", "of_token"))
+        link = Link(of_hidden, of_token, get("link.up", h, rank).float())
         shortlist = tensors["shortlist"].to(device, torch.int64)
         weights = DrafterWeights(
             reads, matrix("before", h, h), matrix("last", h, h), get("slots"), layers, get("norm", h), link, shortlist

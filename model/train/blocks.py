@@ -13,15 +13,15 @@ from torch import Tensor
 from mercury_kernels import IGNORED
 
 
-def anchors(context: Context, first: int, n: int, n_slots: int, rng: np.random.Generator) -> Tensor:
-    """Up to n positions from `first` on, ascending, i64 [A].
+def anchors(context: Context, n: int, n_slots: int, rng: np.random.Generator) -> Tensor:
+    """Up to n positions from context.first on, ascending, i64 [A].
 
     Where the text goes on as the base would go on, a block is worth more: a slot behind a surprise has no answer
     that the block could know. So half of the places are drawn among those where at least two tokens are the
     base's own, half among all.
     """
     length = context.ids.shape[0]
-    every = np.arange(first, max(first + 1, length - n_slots))
+    every = np.arange(context.first, max(context.first + 1, length - n_slots))
     follows = follows_base(context).cpu().numpy()
     good = every[(follows[every] & follows[np.minimum(every + 1, length - 1)])]
     chosen = set(rng.permutation(good)[: n // 2].tolist())

@@ -1,7 +1,9 @@
 """The drafter of mercury_model/drafter.py as it is trained: all blocks of a sequence at once, with gradients.
 
-Begins as a thinned copy of the base: for each layer, the attention of the base layer whose cache it reads, and the
-part of that layer's feed-forward units with the largest weights. This module knows nothing about losses or data.
+Begins where it says what the base said before: the hidden state that predicted the last known token passes through,
+every layer adds nothing. Where the layers look (queries, keys, values) and what they compute (the feed-forward units
+with the largest weights) is copied from the base layers whose caches they read; only their outputs begin at zero.
+This module knows nothing about losses or data.
 """
 
 import json
@@ -45,12 +47,12 @@ class DrafterNet(nn.Module):
         super().__init__()
         h = config.hidden
         self.config, self.reads, self.n_slots = config, reads, n_slots
-        # the residual stream of the middle layers has a root mean square of about 0.5, final hidden states one of 5
-        self.before = nn.Parameter(torch.eye(h) * 0.1)
+        self.before = nn.Parameter(torch.eye(h))
         self.last = nn.Parameter(torch.eye(h) * 0.3)
-        self.slots = nn.Parameter(torch.randn(n_slots, h) * 0.2)
+        self.slots = nn.Parameter(torch.randn(n_slots, h) * 0.02)
         self.layers = nn.ModuleList(DrafterLayer(config, n_units) for _ in reads)
-        self.norm = nn.Parameter(torch.ones(h))
+        # far below the base's own (about 5): what is said at first should not be said with certainty
+        self.norm = nn.Parameter(torch.full((h,), 1.5))
         self.of_hidden = nn.Parameter(torch.randn(rank, h) * h**-0.5)
         self.of_token = nn.Parameter(torch.randn(rank, h) * h**-0.5)
         self.up = nn.Parameter(torch.zeros(h, rank))
@@ -96,22 +98,22 @@ def _norm(x: Tensor, weight: Tensor, config: Config) -> Tensor:
 
 @torch.no_grad()
 def thin_copy(net: DrafterNet, base: Weights) -> None:
-    """Begin as a copy of the dense weights `base`, with as many feed-forward units as the drafter has."""
+    """Begin with what the layers of the dense weights `base` look at and compute, and outputs of zero."""
     for layer, read in zip(net.layers, net.reads, strict=True):
         source = base.layers[read]
-        qkv, o, gate_up, down = (getattr(source, name) for name in MATRICES)
-        assert all(isinstance(weight, Dense) for weight in (qkv, o, gate_up, down)), "a dense base is wanted"
+        qkv, gate_up, down = source.qkv, source.gate_up, source.down
+        assert isinstance(qkv, Dense) and isinstance(gate_up, Dense) and isinstance(down, Dense), "a dense base"
         layer.attn_norm.copy_(source.attn_norm)
         layer.qkv.copy_(qkv.weight)
-        layer.qkv_bias.copy_(qkv.bias)
-        layer.o.copy_(o.weight)
+        if qkv.bias is not None:
+            layer.qkv_bias.copy_(qkv.bias)
         layer.mlp_norm.copy_(source.mlp_norm)
         gate, up = gate_up.weight.float().chunk(2)
         size = gate.norm(dim=1) * up.norm(dim=1) * down.weight.float().norm(dim=0)
         kept = size.topk(layer.down.shape[1]).indices.sort().values
         layer.gate_up.copy_(torch.cat([gate[kept], up[kept]]))
-        layer.down.copy_(down.weight[:, kept])
-    net.norm.copy_(base.norm)
+        layer.o.zero_()
+        layer.down.zero_()
 
 
 @torch.no_grad()

@@ -5,8 +5,8 @@ please the weights that will check. This module knows nothing about blocks, mask
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -47,15 +47,17 @@ class Context:
 
     ids [L] i64; columns [L] i64: where they stand in the shortlist, -1 if they do not.
     own [L] i64: the column of the token that the base itself would put after each token.
-    hidden [L, H]: final normed hidden states. keys, values [n_layers, n_kv_heads, L, D].
+    hidden [L, H]: final normed hidden states. keys, values: of the layers that were asked for, [n_kv_heads, L, D].
+    first: where blocks may begin, behind the suffix that stands first.
     """
 
     ids: Tensor
     columns: Tensor
     own: Tensor
     hidden: Tensor
-    keys: Tensor
-    values: Tensor
+    keys: dict[int, Tensor]
+    values: dict[int, Tensor]
+    first: int = 1
 
 
 class Base:
@@ -71,19 +73,48 @@ class Base:
     def device(self) -> torch.device:
         return self.transformer.device
 
-    def read(self, ids: Sequence[int], shortlist: Shortlist) -> Context:
-        """One causal pass over `ids`."""
+    def read(self, ids: Sequence[int], shortlist: Shortlist, layers: Sequence[int]) -> Context:
+        """One causal pass over `ids`; keys and values of `layers` are kept."""
         sequence = torch.tensor(ids, dtype=torch.int64, device=self.device)
         cache = self.transformer.new_cache()
         hidden = run(self.transformer, sequence, cache)
-        return self.context(sequence, cache, hidden, shortlist)
-
-    def context(self, ids: Tensor, cache: KVCache, hidden: Tensor, shortlist: Shortlist) -> Context:
-        n = ids.shape[0]
+        n = len(ids)
         own = torch.cat([linear(rows, shortlist.tile).argmax(-1) for rows in hidden.split(PASS_ROWS)])
         # copies, because tensors of an inference pass cannot take part in a gradient
-        keys, values = cache.keys[:, :, :n].clone(), cache.values[:, :, :n].clone()
-        return Context(ids, shortlist.column[ids], own.clone(), hidden.clone(), keys, values)
+        keys = {layer: cache.keys[layer, :, :n].clone() for layer in layers}
+        values = {layer: cache.values[layer, :, :n].clone() for layer in layers}
+        first = ids.index(self.tokens.fim_middle) + 2 if self.tokens.fim_middle in ids else 1
+        return Context(sequence, shortlist.column[sequence], own.clone(), hidden.clone(), keys, values, first)
+
+
+@dataclass(slots=True)
+class Replay:
+    """Contexts that are used several times, for the base's pass costs more than the step that learns from it.
+
+    `group` contexts are gone through `times` times, each time in another order, then the next ones. Which context
+    a micro-step uses depends on its number alone. read(n): the n-th context.
+    """
+
+    read: Callable[[int], Context]
+    seed: int
+    group: int = 64
+    times: int = 6
+    held: dict[int, Context] = field(default_factory=dict[int, Context])
+
+    def of(self, micro_step: int) -> int:
+        """The number of the context that a micro-step uses."""
+        group, within = divmod(micro_step, self.group * self.times)
+        again, place = divmod(within, self.group)
+        order = np.random.default_rng((self.seed, group, again)).permutation(self.group)
+        return group * self.group + int(order[place])
+
+    def __call__(self, micro_step: int) -> Context:
+        number = self.of(micro_step)
+        if number not in self.held:
+            first = number - number % self.group
+            self.held = {n: context for n, context in self.held.items() if n >= first}
+            self.held[number] = self.read(number)
+        return self.held[number]
 
 
 def run(transformer: Transformer, ids: Tensor, cache: KVCache) -> Tensor:

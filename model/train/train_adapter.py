@@ -19,7 +19,7 @@ import torch
 from adapter_net import AdapterNet, begin_from, export
 from blocks import anchors, own_targets
 from examples import corrupt, examples
-from frozen import Context, Shortlist, load_base, shortlist_from
+from frozen import Context, Replay, Shortlist, load_base, shortlist_from
 from loop import Measured, Plan, Run, compute_dtype, mixed_precision
 from shards import open_shards
 from torch import Tensor
@@ -116,6 +116,7 @@ def main() -> int:
     parser.add_argument("--lr", type=float, default=4e-4)
     parser.add_argument("--anchors", type=int, default=96, help="blocks per sequence")
     parser.add_argument("--accumulate", type=int, default=2, help="sequences per optimiser step")
+    parser.add_argument("--times", type=int, default=6, help="micro-steps that each pass of the base serves")
     parser.add_argument("--context", type=int, default=384, help="tokens before the middle at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
@@ -147,13 +148,16 @@ def main() -> int:
     dense = store.ensure(store.DEFAULT, "bf16" if device.type == "cuda" else "float32")
     weights = in_compute_dtype(read_checkpoint(dense.weights, device)[1], compute_dtype(device))
 
+    def read(number: int) -> Context:
+        source = examples(shards, options.seed, number, tokens=base.tokens, max_context=options.context)
+        return base.read(next(source).ids, shortlist, range(base.config.n_layers))
+
+    contexts = Replay(read, options.seed, times=options.times)
+
     def micro_step(number: int) -> Measured:
         rng = np.random.default_rng((options.seed, number))
-        source = examples(shards, options.seed, number, tokens=base.tokens, max_context=options.context)
-        example = next(source)
-        context = base.read(example.ids, shortlist)
-        first = example.ids.index(base.tokens.fim_middle) + 2
-        places = anchors(context, first, options.anchors, SLOTS, rng)
+        context = contexts(number)
+        places = anchors(context, options.anchors, SLOTS, rng)
         return adapter_loss(net, context, places, weights, shortlist, rng)
 
     run.fit(micro_step)

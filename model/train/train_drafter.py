@@ -19,7 +19,7 @@ import torch
 from blocks import anchors, own_targets
 from drafter_net import DrafterNet, export, thin_copy
 from examples import examples
-from frozen import Context, Shortlist, load_base, shortlist_from
+from frozen import Context, Replay, Shortlist, load_base, shortlist_from
 from loop import Measured, Plan, Run, compute_dtype, mixed_precision
 from shards import open_shards
 from torch import Tensor
@@ -31,7 +31,7 @@ from mercury_model.checkpoint import read_checkpoint
 CACHE = Path(__file__).parents[2] / ".cache"
 READS = (8, 13, 18, 22)
 UNITS = 1280
-SLOTS = 7
+SLOTS = 5
 RANK = 256
 GAMMA = 4.0
 """Loss weight of slot k: exp(-(k - 1) / GAMMA), as in DFlash: an early miss makes the later slots worthless."""
@@ -77,6 +77,7 @@ def main() -> int:
     parser.add_argument("--lr", type=float, default=4e-4)
     parser.add_argument("--anchors", type=int, default=192, help="blocks per sequence")
     parser.add_argument("--accumulate", type=int, default=1, help="sequences per optimiser step")
+    parser.add_argument("--times", type=int, default=6, help="micro-steps that each pass of the base serves")
     parser.add_argument("--context", type=int, default=384, help="tokens before the middle at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
@@ -109,13 +110,16 @@ def main() -> int:
         run.start_mean()
     embed = base.transformer.weights.embed
 
+    def read(number: int) -> Context:
+        source = examples(shards, options.seed, number, tokens=base.tokens, max_context=options.context)
+        return base.read(next(source).ids, shortlist, READS)
+
+    contexts = Replay(read, options.seed, times=options.times)
+
     def micro_step(number: int) -> Measured:
         rng = np.random.default_rng((options.seed, number))
-        source = examples(shards, options.seed, number, tokens=base.tokens, max_context=options.context)
-        example = next(source)
-        context = base.read(example.ids, shortlist)
-        first = example.ids.index(base.tokens.fim_middle) + 2
-        places = anchors(context, first, options.anchors, net.n_slots, rng)
+        context = contexts(number)
+        places = anchors(context, options.anchors, net.n_slots, rng)
         return drafter_loss(net, context, places, shortlist, embed, rng)
 
     run.fit(micro_step)

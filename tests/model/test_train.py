@@ -28,7 +28,7 @@ import adapter_net  # noqa: E402  (scripts, not a package: found by their folder
 import drafter_net  # noqa: E402
 from blocks import anchored_attention, anchors, own_targets  # noqa: E402
 from evaluate_slots import SLOTS, Drafts, rounds  # noqa: E402
-from frozen import Base, Context, Shortlist  # noqa: E402
+from frozen import Base, Context, Replay, Shortlist  # noqa: E402
 from loop import Measured, Plan, Run, rate, read_metrics  # noqa: E402
 from plot import curve  # noqa: E402
 from rollouts import Rollout, continued  # noqa: E402
@@ -114,7 +114,7 @@ def test_the_adapter_that_trains_is_the_adapter_that_drafts(tmp_path: Path) -> N
     again = adapter_net.AdapterNet(CONFIG, 4)
     adapter_net.begin_from(again, path)
     ids = sequence(2)
-    context = base.read(ids, everything(base))
+    context = base.read(ids, everything(base), READS)
     places = torch.tensor([9, 30])
     rows = context.ids[places[:, None] + torch.arange(8)]
     rows[:, 3:6] = tiny.MASK
@@ -133,7 +133,7 @@ def test_the_drafter_that_trains_is_the_drafter_that_drafts(tmp_path: Path) -> N
     base = frozen(tmp_path)
     net = net_for()
     net.up.data.normal_()
-    context = base.read(sequence(3), everything(base))
+    context = base.read(sequence(3), everything(base), READS)
     places = torch.tensor([4, 33])
     trained = net(context, places, base.transformer.weights.embed)
     drafter = plain_drafter(net, base.transformer)
@@ -178,21 +178,28 @@ def test_a_drafters_file_is_rounded_to_8_bits_and_little_else_changes(tmp_path: 
         load_drafter(tmp_path / "cut.safetensors", base.transformer)
 
 
-def test_a_thinned_copy_keeps_the_heaviest_units() -> None:
-    base = tied()
+def test_a_drafter_begins_by_saying_what_the_base_said_before_and_keeps_the_heaviest_units(tmp_path: Path) -> None:
+    base = frozen(tmp_path)
     net = net_for()
-    heavy = base.weights.layers[0].down
+    heavy = base.transformer.weights.layers[0].gate_up
     assert isinstance(heavy, Dense)
-    heavy.weight[:, 17] *= 100
-    drafter_net.thin_copy(net, base.weights)
-    column = heavy.weight[:, 17]
-    assert any(torch.equal(column, kept) for kept in net.layers[0].down.T)
-    assert torch.equal(net.layers[1].qkv, base.weights.layers[1].qkv.weight)  # pyright: ignore[reportAttributeAccessIssue]
+    heavy.weight[17] *= 100
+    drafter_net.thin_copy(net, base.transformer.weights)
+    layer = net.layers[0]
+    assert isinstance(layer, drafter_net.DrafterLayer)
+    assert any(torch.equal(heavy.weight[17], kept) for kept in layer.gate_up)
+    net.last.data.zero_()
+    net.slots.data.zero_()
+    shortlist = everything(base)
+    context = base.read(sequence(6), shortlist, READS)
+    places = torch.arange(1, 40)
+    said = net(context, places, base.transformer.weights.embed)[:, 0] @ shortlist.weight.T
+    assert (said.argmax(-1) == context.own[places - 1]).float().mean() > 0.9
 
 
 def context_of(ids: list[int], own: list[int]) -> Context:
     nothing = torch.zeros(0)
-    return Context(torch.tensor(ids), torch.tensor(ids), torch.tensor(own), nothing, nothing, nothing)
+    return Context(torch.tensor(ids), torch.tensor(ids), torch.tensor(own), nothing, {}, {})
 
 
 def test_a_slot_counts_while_the_text_before_it_is_the_bases_own() -> None:
@@ -210,11 +217,11 @@ def test_a_slot_counts_while_the_text_before_it_is_the_bases_own() -> None:
 def test_anchors_are_ascending_distinct_and_half_of_them_where_the_base_agrees() -> None:
     ids = [1, *([2] * 20), *range(3, 40)]
     context = context_of(ids, [2] * len(ids))
-    places = anchors(context, 1, 20, SLOTS, np.random.default_rng(0)).tolist()
+    places = anchors(context, 20, SLOTS, np.random.default_rng(0)).tolist()
     assert places == sorted(set(places)) and len(places) == 20
     assert sum(place < 19 for place in places) >= 10
     assert max(places) < len(ids) - SLOTS
-    assert anchors(context, 1, 1000, SLOTS, np.random.default_rng(0)).tolist() == list(range(1, len(ids) - SLOTS))
+    assert anchors(context, 1000, SLOTS, np.random.default_rng(0)).tolist() == list(range(1, len(ids) - SLOTS))
 
 
 def test_canvases_are_blank_partly_masked_or_corrupt_and_ask_for_what_is_not_known() -> None:
@@ -240,9 +247,9 @@ def training(base: Base, net: drafter_net.DrafterNet, n_texts: int | None = None
     def micro_step(number: int) -> Measured:
         rng = np.random.default_rng((7, number))
         text = number if n_texts is None else number % n_texts
-        context = base.read(sequence(text), shortlist)
+        context = base.read(sequence(text), shortlist, READS)
         return drafter_loss(
-            net, context, anchors(context, 1, 24, SLOTS, rng), shortlist, base.transformer.weights.embed, rng
+            net, context, anchors(context, 24, SLOTS, rng), shortlist, base.transformer.weights.embed, rng
         )
 
     return micro_step
@@ -318,15 +325,32 @@ def test_the_adapter_learns_one_text_by_heart(tmp_path: Path) -> None:
     net = adapter_net.AdapterNet(CONFIG, 8)
     run = Run(net, Plan(60, 1e-2, warmup=5), tmp_path / "run", {})
     shortlist = everything(base)
-    context = base.read(sequence(0), shortlist)
+    context = base.read(sequence(0), shortlist, READS)
 
     def micro_step(number: int) -> Measured:
         rng = np.random.default_rng(number)
-        return adapter_loss(net, context, anchors(context, 1, 24, SLOTS, rng), base.transformer.weights, shortlist, rng)
+        return adapter_loss(net, context, anchors(context, 24, SLOTS, rng), base.transformer.weights, shortlist, rng)
 
     run.fit(micro_step)
     losses = [line["loss"] for line in read_metrics(tmp_path / "run" / "metrics.jsonl")]
     assert min(losses[-5:]) < 0.5 * losses[0], losses
+
+
+def test_a_context_serves_several_steps_and_which_one_depends_on_the_step_alone() -> None:
+    read: list[int] = []
+
+    def context(number: int) -> Context:
+        read.append(number)
+        return context_of([number], [number])
+
+    replay = Replay(context, seed=3, group=4, times=3)
+    used = [int(replay(step).ids[0]) for step in range(24)]
+    assert sorted(used[:12]) == sorted([0, 1, 2, 3] * 3) and sorted(used[12:]) == sorted([4, 5, 6, 7] * 3)
+    assert sorted(read) == list(range(8)), "the base runs once for each"
+    assert len(replay.held) == 4
+    resumed = Replay(context, seed=3, group=4, times=3)
+    assert [int(resumed(step).ids[0]) for step in range(7, 24)] == used[7:]
+    assert used[:4] != used[4:8] or used[4:8] != used[8:12]
 
 
 def test_continuations_are_those_of_one_token_at_a_time(tmp_path: Path) -> None:
