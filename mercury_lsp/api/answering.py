@@ -135,11 +135,13 @@ class Answer:
         try:
             if self.question.kind != "text":
                 yield self._event({"role": "assistant", "content": ""})
-            sent = ""
+            sent = drawn = ""
             current: Draft | None = draft
             while current is not None:
                 if self.question.diffusing:
-                    yield self._event({"content": self._drawn(current)}, current)
+                    if (text := self._drawn(current)) != drawn or self.question.canvas:
+                        drawn = text
+                        yield self._event({"content": text}, current)
                 elif (now := self._safe(current)).startswith(sent) and len(now) > len(sent):
                     yield self._event({"content": now[len(sent) :]}, current)
                     sent = now

@@ -8,7 +8,7 @@ about prompts.
 from dataclasses import dataclass
 
 from mercury_lsp.api.shapes import Sampling
-from mercury_model.draft import Effort
+from mercury_model.draft import AUTO, Effort
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def sampled(body: Sampling, kind: str, stop: tuple[str, ...] = ()) -> Sampled:
         top_k=max(0, body.top_k or 0),
         # torch takes seeds of 64 bits, and the run multiplies
         seed=(body.seed or 0) % (1 << 31),
-        policy=body.policy or "check",
+        policy=body.policy or AUTO,
         effort=body.reasoning_effort or "medium",
         stop=tuple(s for s in stop if s),
         warning=warning,

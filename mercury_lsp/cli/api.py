@@ -97,9 +97,10 @@ def read_keys(file: Path | None) -> tuple[str, ...]:
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket, made here so that a taken port is one clear line."""
+    if not 0 <= port <= 65535:
+        raise UsageError(f"--port takes 0 to 65535, not {port}")
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FailureError(f"cannot listen on {host}:{port} ({reason}): choose another --port") from None
+    except OSError as error:
+        raise FailureError(f"cannot listen on {host}:{port} ({error.strerror}): choose another --port") from None
