@@ -17,6 +17,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from mercury_lsp.engine import Engine, Report, Status
+from mercury_lsp.features.declined import Declined
 from mercury_lsp.features.folders import Folders
 from mercury_lsp.features.pause import Pause
 from mercury_lsp.features.positions import Encoding
@@ -71,6 +72,7 @@ class Session:
         self.watching: asyncio.Task[None] | None = None
         self.watched: list[Path] = []
         self.recent = Recent()
+        self.declined = Declined()
         self.rhythm = TypingRhythm()
         self.regions: dict[str, EditRegion] = {}
         self.runs: dict[str, Run] = {}
@@ -113,7 +115,9 @@ class Session:
         self.surroundings.forget(uri)
         self.cycles.pop(key, None)
         self.engine.cancel(key)
+        self.declined.forget(key)
         self.engine.cancel(key + "#task")
+        self.engine.cancel(key + "#next")
 
     def stop_all(self) -> None:
         """Stops whatever runs or waits for any document; the requests are answered with nothing."""

@@ -13,6 +13,7 @@ from mercury_lsp.features import (
     documents,
     inline_completion,
     lifecycle,
+    next_edit,
     working,
     workspace,
 )
@@ -66,5 +67,9 @@ FEATURES: tuple[Feature, ...] = (
     Feature(types.TEXT_DOCUMENT_CODE_ACTION, code_action.code_action, options=code_action.options, otherwise=list),
     Feature(types.CODE_ACTION_RESOLVE, code_action.resolve),
     Feature(types.WORKSPACE_EXECUTE_COMMAND, commands.execute, options=commands.options),
+    Feature(next_edit.METHOD, next_edit.answer, otherwise=next_edit.nothing),
+    Feature(next_edit.ALIAS, next_edit.answer, otherwise=next_edit.nothing),
+    Feature(next_edit.SHOWN, next_edit.shown),
+    Feature(next_edit.REJECTED, next_edit.rejected),
     Feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, working.progress_cancelled),
 )

@@ -53,13 +53,19 @@ def plain(raw: Any) -> Any:
 
 
 async def do(
-    session: Session, document: Document, work: Work, on_draft: Callable[[Draft], None] | None = None
+    session: Session,
+    document: Document,
+    work: Work,
+    on_draft: Callable[[Draft], None] | None = None,
+    *,
+    channel: str = "#task",
 ) -> Hunk | None:
     """Runs a task to its end. Cancelled, it stops the model; stopped by something else (a pause), it is None.
 
-    Its runs and the completions of the same document do not overtake each other; a newer task of the document does.
+    Its runs and the completions of the same document do not overtake each other; a newer task of the document on the
+    same channel does.
     """
-    key = document_key(document.uri) + "#task"
+    key = document_key(document.uri) + channel
     draft: Draft | None = None
     while True:
         ask, result = await asyncio.to_thread(_advance, work, draft)
