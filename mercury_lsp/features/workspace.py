@@ -68,6 +68,8 @@ def _sources(session: Session, root: Path | None) -> list[Source]:
 
 def start(session: Session) -> None:
     """After `initialized`: registers what the client offers, asks for its settings, indexes, loads the model."""
+    report_problems(session)
+    session.send_status()
     _background(session, _start(session))
 
 
