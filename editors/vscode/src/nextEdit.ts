@@ -1,0 +1,224 @@
+// The next edit: shown where it is; Tab jumps there, Tab accepts, Escape dismisses it for good.
+//
+// An edit that only adds text at the cursor is ghost text, which the language client draws. Staleness is checked twice:
+// by request, and by the document's version when the answer is drawn or accepted.
+
+import * as vscode from "vscode";
+import type { LanguageClient } from "vscode-languageclient/node";
+import { asContent } from "./canvas";
+import { NEXT_EDIT, type NextEdits } from "./protocol";
+
+const PAUSE_MS = 200;
+const MOST_DISMISSED = 100;
+const METHOD_NOT_FOUND = -32601;
+
+interface Shown {
+	editor: vscode.TextEditor;
+	version: number;
+	range: vscode.Range;
+	text: string;
+	key: string;
+	command?: { command: string; arguments?: unknown[] };
+}
+
+export class NextEdit implements vscode.Disposable {
+	private readonly gone = vscode.window.createTextEditorDecorationType({
+		backgroundColor: new vscode.ThemeColor("diffEditor.removedTextBackground"),
+		textDecoration: "line-through",
+		overviewRulerColor: new vscode.ThemeColor("editorOverviewRuler.infoForeground"),
+		overviewRulerLane: vscode.OverviewRulerLane.Right,
+	});
+	private readonly come = vscode.window.createTextEditorDecorationType({});
+	private readonly line = vscode.window.createTextEditorDecorationType({
+		isWholeLine: true,
+		backgroundColor: new vscode.ThemeColor("editor.wordHighlightBackground"),
+	});
+	private readonly disposables: vscode.Disposable[];
+	private readonly dismissed: string[] = [];
+	private shown: Shown | undefined;
+	private timer: NodeJS.Timeout | undefined;
+	private asking: vscode.CancellationTokenSource | undefined;
+	private unanswered: LanguageClient | undefined;
+
+	constructor(private readonly client: () => LanguageClient | undefined) {
+		this.disposables = [
+			this.gone,
+			this.come,
+			this.line,
+			vscode.workspace.onDidChangeTextDocument((event) => this.changed(event)),
+			vscode.window.onDidChangeTextEditorSelection((event) => this.moved(event.textEditor)),
+			vscode.window.onDidChangeActiveTextEditor(() => this.hide()),
+		];
+	}
+
+	private changed(event: vscode.TextDocumentChangeEvent): void {
+		if (event.document !== vscode.window.activeTextEditor?.document || event.contentChanges.length === 0) {
+			return;
+		}
+		this.hide();
+		if (event.reason !== undefined) {
+			return; // after an undo or redo nothing is offered
+		}
+		if (vscode.workspace.getConfiguration("mercury", event.document).get("nextEdit.enabled")) {
+			this.timer = setTimeout(() => void this.ask(), PAUSE_MS);
+		}
+	}
+
+	private moved(editor: vscode.TextEditor): void {
+		const { active } = editor.selection;
+		const before = editor.document.lineAt(active.line).text.slice(0, active.character);
+		void vscode.commands.executeCommand("setContext", "mercury.inIndentation", !this.shown && before.trim() === "");
+		if (this.shown?.editor === editor) {
+			this.setContext(true);
+		}
+	}
+
+	private setContext(visible: boolean): void {
+		const shown = this.shown;
+		const row = shown?.editor.selection.active.line ?? -1;
+		const at = shown !== undefined && row >= shown.range.start.line && row <= shown.range.end.line;
+		void vscode.commands.executeCommand("setContext", "mercury.nextEdit", visible);
+		void vscode.commands.executeCommand("setContext", "mercury.nextEditAtCursor", visible && at);
+	}
+
+	private async ask(): Promise<void> {
+		const editor = vscode.window.activeTextEditor;
+		const client = this.client();
+		if (!editor || !client || client === this.unanswered || editor.selections.length > 1) {
+			return;
+		}
+		const { document } = editor;
+		const version = document.version;
+		const source = new vscode.CancellationTokenSource();
+		this.asking = source;
+		const convert = client.code2ProtocolConverter;
+		const params = {
+			textDocument: { uri: convert.asUri(document.uri), version },
+			position: convert.asPosition(editor.selection.active),
+			context: { triggerKind: 2 },
+		};
+		let answer: NextEdits | null;
+		try {
+			answer = await client.sendRequest<NextEdits | null>(NEXT_EDIT, params, source.token);
+		} catch (error) {
+			if ((error as { code?: number }).code === METHOD_NOT_FOUND) {
+				this.unanswered = client;
+			}
+			return;
+		}
+		const edit = answer?.edits[0];
+		const is = vscode.window.activeTextEditor === editor && document.version === version;
+		if (!edit || source.token.isCancellationRequested || !is || edit.textDocument.uri !== params.textDocument.uri) {
+			return;
+		}
+		const range = document.validateRange(client.protocol2CodeConverter.asRange(edit.range));
+		const key = [
+			params.textDocument.uri,
+			document.getText(range),
+			edit.text,
+			document.lineAt(range.start.line).text,
+		].join("\0");
+		if (document.getText(range) === edit.text || this.dismissed.includes(key)) {
+			return;
+		}
+		const command = edit.command && { command: edit.command.command, arguments: edit.command.arguments ?? [] };
+		this.show({ editor, version, range, text: edit.text, key, ...(command ? { command } : {}) });
+	}
+
+	private show(shown: Shown): void {
+		this.shown = shown;
+		const { editor, text } = shown;
+		const { range, added } = trimmed(editor.document, shown.range, text);
+		const [first = "", ...more] = added.split("\n");
+		const hover = new vscode.MarkdownString().appendCodeblock(text, editor.document.languageId);
+		editor.setDecorations(this.line, [{ range: new vscode.Range(range.start, range.start) }]);
+		editor.setDecorations(this.gone, [{ range, hoverMessage: hover }]);
+		const label = more.length > 0 ? `${first} ⏎ ${more.join(" ⏎ ")}` : first;
+		editor.setDecorations(this.come, [
+			{
+				range: new vscode.Range(range.end, range.end),
+				renderOptions: {
+					after: {
+						contentText: asContent(label),
+						backgroundColor: new vscode.ThemeColor("diffEditor.insertedTextBackground"),
+						color: new vscode.ThemeColor("editor.foreground"),
+					},
+				},
+			},
+		]);
+		void vscode.commands.executeCommand("setContext", "mercury.inIndentation", false);
+		this.setContext(true);
+	}
+
+	/** Moves the cursor to the edit. */
+	jump(): void {
+		if (this.shown) {
+			const at = this.shown.range.start;
+			this.shown.editor.selection = new vscode.Selection(at, at);
+			this.shown.editor.revealRange(this.shown.range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+		}
+	}
+
+	/** Applies the edit as one undo step and looks for the next one. */
+	async accept(): Promise<void> {
+		const shown = this.shown;
+		this.hide();
+		if (!shown || shown.editor.document.version !== shown.version) {
+			return;
+		}
+		await shown.editor.edit((edit) => edit.replace(shown.range, shown.text));
+		if (shown.command) {
+			await this.client()?.sendRequest("workspace/executeCommand", shown.command);
+		}
+	}
+
+	/** Takes the edit away; the same one is not offered again. */
+	dismiss(): void {
+		if (this.shown) {
+			this.dismissed.push(this.shown.key);
+			this.dismissed.splice(0, Math.max(0, this.dismissed.length - MOST_DISMISSED));
+			this.hide();
+		}
+	}
+
+	hide(): void {
+		clearTimeout(this.timer);
+		this.asking?.cancel();
+		this.asking = undefined;
+		if (this.shown) {
+			for (const type of [this.gone, this.come, this.line]) {
+				this.shown.editor.setDecorations(type, []);
+			}
+			this.shown = undefined;
+		}
+		this.setContext(false);
+	}
+
+	dispose(): void {
+		this.hide();
+		for (const one of this.disposables) {
+			one.dispose();
+		}
+	}
+}
+
+/** The range and text of a replacement without what both have in common at their ends. */
+function trimmed(
+	document: vscode.TextDocument,
+	range: vscode.Range,
+	text: string,
+): { range: vscode.Range; added: string } {
+	const old = document.getText(range).replaceAll("\r\n", "\n");
+	let head = 0;
+	while (head < Math.min(old.length, text.length) && old[head] === text[head]) {
+		head++;
+	}
+	let tail = 0;
+	while (tail < Math.min(old.length, text.length) - head && old.at(-1 - tail) === text.at(-1 - tail)) {
+		tail++;
+	}
+	const from = document.offsetAt(range.start);
+	const to = document.offsetAt(range.end);
+	const inner = new vscode.Range(document.positionAt(from + head), document.positionAt(to - tail));
+	return { range: inner, added: text.slice(head, text.length - tail) };
+}
