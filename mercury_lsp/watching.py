@@ -124,7 +124,13 @@ async def _until_a_folder_appears(
 ) -> bool:
     """Reports changes; True when there is a new folder, False when the watcher ended."""
     known = set(found)
-    options = {"recursive": False, "watch_filter": None, "step": STEP_MS, "rust_timeout": 60_000, "poll_delay_ms": POLL_MS}
+    options = {
+        "recursive": False,
+        "watch_filter": None,
+        "step": STEP_MS,
+        "rust_timeout": 60_000,
+        "poll_delay_ms": POLL_MS,
+    }
     async with contextlib.aclosing(watcher(*found, force_polling=poll, **options)) as changes:
         async for batch in changes:
             paths = [Path(path) for _, path in batch]
