@@ -43,7 +43,9 @@ class InlineSettings:
 
     enabled: bool = _option(True, "Offer inline completions.")
     max_tokens: int = _option(64, "Longest suggestion, in tokens.", low=1, high=1024)
-    policy: str = _option("check", "How slots become visible: check, threshold ... (`complete --policy`).")
+    policy: str = _option(
+        "auto", "How slots become visible: auto (what suits the model), check, threshold ... (`complete --policy`)."
+    )
     effort: Effort = _option(  # noqa: RUF009 (a Literal, which ruff does not see through the alias)
         "medium", "How many refinement passes: instant, low, medium or high."
     )

@@ -45,7 +45,8 @@ from mercury_model.denoiser import Choice, Session, perform
 from mercury_model.local import LocalInfiller, n_cores
 from mercury_model.prompt import prompt
 from mercury_model.tokens import Tokens
-from mercury_model.transformer import Config, Weights
+from mercury_model.config import Config
+from mercury_model.transformer import Weights
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("ledger.py", "scheduler.js", "inventory.rs")

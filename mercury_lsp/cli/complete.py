@@ -20,7 +20,7 @@ from mercury_lsp.errors import UsageError
 from mercury_lsp.region import Budget, EditRegion, completion_region, request_for
 from mercury_lsp.settings import Settings
 from mercury_lsp.text import Document, language_of
-from mercury_model.draft import Draft, Effort, Infiller, Request
+from mercury_model.draft import AUTO, Draft, Effort, Infiller, Request
 from mercury_model.policy import policy_named
 
 
@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
     document = read_document(args.file)
     cursor = offset_at(document, args.at, args.file)
-    policy_named(args.policy)  # a wrong name is told before the model is loaded
+    if args.policy != AUTO:
+        policy_named(args.policy)  # a wrong name is told before the model is loaded
     settings = Settings()
     with progress(quiet=args.json and not args.watch) as report:
         infiller = loading.load_infiller(settings, report)
@@ -158,7 +159,7 @@ def answer(
         "range": {"start": position(document, start), "end": position(document, end)},
         "language": document.language,
         "model": infiller.info.name,
-        "policy": args.policy,
+        "policy": args.policy if args.policy != AUTO else infiller.info.policy,
         "effort": args.effort,
         "valid": edit.valid if edit else None,
         "confidence": last.confidence,

@@ -20,7 +20,7 @@ from mercury_lsp.cli.progress import progress
 from mercury_lsp.errors import UsageError
 from mercury_lsp.evaluation import humaneval, next_edit, recorded_peer, report
 from mercury_lsp.settings import Settings
-from mercury_model.draft import Effort, Infiller
+from mercury_model.draft import AUTO, Effort, Infiller
 
 EFFORTS = ("instant", "low", "medium", "high")
 INTERRUPTED = 130
@@ -68,14 +68,15 @@ def _count(text: str) -> int:
 def _humaneval(args: argparse.Namespace) -> int:
     tasks = humaneval.choose(humaneval.load_tasks(args.data), args.limit, args.seed)
     store = humaneval.RowFile(args.resume) if args.resume else None
-    decoding = humaneval.Decoding(args.policy, cast("Effort", args.effort))
+    infiller = _load(args.model)
+    policy = infiller.info.policy if args.policy == AUTO else args.policy
+    decoding = humaneval.Decoding(policy, cast("Effort", args.effort))
     # the effort means nothing to it: one row serves them all
     greedy = humaneval.Decoding(humaneval.GREEDY_POLICY)
-    if args.greedy and args.policy == greedy.policy:
-        raise UsageError(f"--policy {args.policy} is what --greedy compares with; leave one of them out")
+    if args.greedy and policy == greedy.policy:
+        raise UsageError(f"--policy {policy} is what --greedy compares with; leave one of them out")
     decodings = [decoding, greedy] if args.greedy else [decoding]
     rows: dict[str, list[humaneval.Row]] = {kind.policy: [] for kind in decodings}
-    infiller = _load(args.model)
     with _bar() as bars:
         bar = bars.add_task("answers", total=len(tasks) * len(decodings))
         answers = humaneval.evaluate(

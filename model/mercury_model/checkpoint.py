@@ -17,8 +17,9 @@ from torch import Tensor
 
 from mercury_kernels import Dense, Weight, int8_weight
 from mercury_kernels.unmask import TILE
+from mercury_model.config import Config
 from mercury_model.errors import CheckpointError
-from mercury_model.transformer import Config, Layer, Weights
+from mercury_model.transformer import Layer, Weights
 
 FORMAT = "mercury-1"
 

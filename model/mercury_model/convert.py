@@ -22,6 +22,7 @@ from gguf import TokenType
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
+from mercury_model.config import Config
 from mercury_model.errors import CheckpointError, FetchError
 from mercury_model.gguf_file import Gguf
 
@@ -47,22 +48,6 @@ SPLIT = (
 
 ITEM_BYTES = {"F32": 4, "F16": 2, "BF16": 2, "I8": 1}
 FULL_CODES: dict[Dtype, str] = {"int8": "F16", "bf16": "BF16", "float32": "F32"}
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """The shape of the transformer, as stored in the metadata under "config"."""
-
-    n_layers: int
-    hidden: int
-    intermediate: int
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    vocab: int
-    rope_theta: float
-    rms_eps: float
-    context_length: int
 
 
 @dataclass(frozen=True, slots=True)

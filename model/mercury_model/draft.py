@@ -12,6 +12,9 @@ Effort = Literal["instant", "low", "medium", "high"]
 SlotState = Literal["masked", "tentative", "settled"]
 Ended = Literal["", "end", "rule", "length", "deadline"]
 
+AUTO = "auto"
+"""The policy that suits the model: ModelInfo.policy."""
+
 MASK_GLYPH = "░"
 """How a masked slot is drawn where text is shown to people; never part of Draft.text."""
 
@@ -53,7 +56,7 @@ class Request:
     instruction: str = ""
     guess: str = ""
     max_tokens: int = 64
-    policy: str = "check"
+    policy: str = AUTO
     effort: Effort = "medium"
     temperature: float = 0.0
     top_p: float = 1.0
@@ -107,7 +110,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is loaded. device: "cpu" or "cuda:0". kind: "block", "bidirectional" or "remote"."""
+    """What is loaded. device: "cpu" or "cuda:0". kind: "block", "bidirectional" or "remote".
+
+    policy: what a request gets that names none.
+    """
 
     name: str
     device: str
@@ -115,6 +121,7 @@ class ModelInfo:
     memory_bytes: int = 0
     context_tokens: int = 1024
     adapter: str = ""
+    policy: str = "check"
 
 
 class Infiller(Protocol):

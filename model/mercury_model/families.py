@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mercury_model.config import Config
 from mercury_model.errors import CheckpointError
 from mercury_model.tokens import QWEN_FIM, Json, added_tokens, read_json
-from mercury_model.transformer import Config
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ pure functions, no threads, no asyncio. This module knows nothing about tensors,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mercury_model.candidates import infill_candidates
 from mercury_model.denoiser import BlockDenoiser
-from mercury_model.draft import Draft, Request
+from mercury_model.draft import AUTO, Draft, Request
 from mercury_model.effort import DIALS
 from mercury_model.errors import RequestError
 from mercury_model.filling import Run, drive
@@ -22,12 +23,18 @@ from mercury_model.span_infill import infill_span
 from mercury_model.span_run import SpanModel
 
 
+def default_policy(denoiser: BlockDenoiser | SpanModel) -> str:
+    """What a request gets that names no policy."""
+    return "check" if isinstance(denoiser, BlockDenoiser) and denoiser.causal else "threshold"
+
+
 def infill(denoiser: BlockDenoiser | SpanModel, request: Request) -> Iterator[Draft]:
     """Fill the middle between request.prefix and request.suffix; one Draft per pass, the last has done=True.
 
-    RequestError for an unknown policy. With policy "check" and temperature 0 the text is the text of one-at-a-time
+    RequestError for an unknown policy. With policy "check" (what "auto" means for a causal denoiser) and temperature 0 the text is the text of one-at-a-time
     greedy decoding of the same weights.
     """
+    request = replace(request, policy=default_policy(denoiser)) if request.policy == AUTO else request
     if not isinstance(denoiser, BlockDenoiser):
         if request.messages:
             raise RequestError("this model fills middles and does not converse: choose one of the block kind")

@@ -20,7 +20,7 @@ from mercury_model.draft import Draft, ModelInfo, Request
 from mercury_model.errors import RequestError
 from mercury_model.families import recognise
 from mercury_model.hub import checkpoint_folder
-from mercury_model.infill import infill
+from mercury_model.infill import default_policy, infill
 from mercury_model.likelihood import log_likelihood
 from mercury_model.published import read_published
 from mercury_model.span_denoiser import SpanDenoiser
@@ -128,6 +128,7 @@ def _load_published(
         kind=said.family.kind,
         memory_bytes=int(sum(p.stat().st_size for p in folder.glob("*.safetensors")) * SIZE_OF_BF16[dtype]),
         context_tokens=_affordable_context(transformer),
+        policy=default_policy(denoiser),
     )
     return LocalInfiller(denoiser, info)
 

@@ -28,23 +28,8 @@ from mercury_kernels import (
     swiglu,
 )
 from mercury_model.adapter import Adapter, Site
+from mercury_model.config import Config
 from mercury_model.experts import Experts, mixture
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """Sizes of a checkpoint. Counts are numbers of units, `hidden` and `intermediate` are widths."""
-
-    n_layers: int
-    hidden: int
-    intermediate: int
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    vocab: int
-    rope_theta: float
-    rms_eps: float
-    context_length: int
 
 
 @dataclass(frozen=True, slots=True)

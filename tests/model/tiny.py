@@ -7,9 +7,10 @@ import torch
 
 from mercury_kernels import Dense, Int8, int8_weight, quantize_int8
 from mercury_model.adapter import Adapter, AdapterLayer, Site
+from mercury_model.config import Config
 from mercury_model.denoiser import BlockDenoiser
 from mercury_model.tokens import Tokens
-from mercury_model.transformer import Config, Layer, Transformer, Weights
+from mercury_model.transformer import Layer, Transformer, Weights
 
 CONFIG = Config(
     n_layers=2,
