@@ -31,8 +31,8 @@ def default_policy(denoiser: BlockDenoiser | SpanModel) -> str:
 def infill(denoiser: BlockDenoiser | SpanModel, request: Request) -> Iterator[Draft]:
     """Fill the middle between request.prefix and request.suffix; one Draft per pass, the last has done=True.
 
-    RequestError for an unknown policy. With policy "check" (what "auto" means for a causal denoiser) and temperature 0 the text is the text of one-at-a-time
-    greedy decoding of the same weights.
+    RequestError for an unknown policy. "auto" is "check" for a causal denoiser, "threshold" for the others. With
+    "check" and temperature 0 the text is the text of one-at-a-time greedy decoding of the same weights.
     """
     request = replace(request, policy=default_policy(denoiser)) if request.policy == AUTO else request
     if not isinstance(denoiser, BlockDenoiser):
