@@ -68,6 +68,17 @@ def doubtful(document: Document, complaint: Complaint) -> tuple[Span, ...]:
     return (span,) if len(span) else (_word_at(document, span.start),)
 
 
+def narrowed(document: Document, span: Span) -> tuple[Span, ...]:
+    """The names of values in a longer doubtful span, if there are one or two; else the span itself."""
+    text = span.of(document.text)
+    keywords = set(syntax.anonymous_tokens(syntax.language_of(document.language) or ""))
+    bare = re.sub(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`]*`", lambda m: " " * len(m.group()), text)
+    names = [m for m in re.finditer(r"(?<![\w.])[^\W\d]\w*(?!\w|\s*\()", bare) if m.group() not in keywords]
+    if not 1 <= len(names) <= 2:
+        return (span,)
+    return tuple(Span(span.start + m.start(), span.start + m.end()) for m in names)
+
+
 def _named(message: str) -> list[str]:
     return [m.group(1) for m in _QUOTED.finditer(message)]
 

@@ -14,6 +14,7 @@ from functools import partial
 from mercury_lsp import faults, filters, syntax
 from mercury_lsp.diffs import Hunk, apply, hunks
 from mercury_lsp.edit import Edit, completion_edit
+from mercury_lsp.lexical import scan
 from mercury_lsp.places import Hole
 from mercury_lsp.region import Budget, EditRegion, completion_region, cut_windows, request_for
 from mercury_lsp.remedies import Blank, Complaint
@@ -191,6 +192,8 @@ def rewrite(
     text = text.replace("\n", document.newline)
     if not shrink and len(text.split()) < 0.4 * len(original.split()) and len(original.split()) > 8:
         return None
+    if len(inside) == 1 and not instruction and not _balanced(document, original, text, inside[0]):
+        return None
     changes = hunks(original, text)
     if inside:
         changes = tuple(c for c in changes if any(_same_lines(original, c.span, d) for d in inside))
@@ -265,6 +268,20 @@ def _clean(document: Document, span: Span, text: str) -> str | None:
     if not document.text[line.start : span.start].strip():
         kept = kept.lstrip()
     return kept.rstrip()
+
+
+def _balanced(document: Document, original: str, text: str, doubted: tuple[int, int]) -> bool:
+    """Whether what stands in the place of the one doubtful span closes no more than it opens, and no line either.
+
+    A draft that ends the statement and begins it anew may parse, and is none the better for it.
+    """
+    tail = len(original) - doubted[1]
+    written = text[doubted[0] : len(text) - tail]
+    old = original[doubted[0] : doubted[1]]
+    if "\n" in written and "\n" not in old:
+        return False
+    found, was = scan(written, document.language), scan(old, document.language)
+    return len(found.closers) <= len(was.closers) and len(found.open) <= len(was.open) and found.string == was.string
 
 
 def _same_lines(text: str, span: Span, doubted: tuple[int, int]) -> bool:

@@ -12,7 +12,7 @@ from mercury_lsp import faults
 from mercury_lsp.diffs import Hunk
 from mercury_lsp.documenting import annotation_region, annotations, documentation, documentation_region
 from mercury_lsp.places import Function, Hole, end_of_body, function, hole, lines_over, statement
-from mercury_lsp.remedies import Blank, doubtful, remedies
+from mercury_lsp.remedies import Blank, doubtful, narrowed, remedies
 from mercury_lsp.repair import Candidate, Work, choose, repair
 from mercury_lsp.rewriting import Wish, fill, rewrite, value
 from mercury_lsp.text import Span
@@ -32,7 +32,10 @@ class Task:
 
 
 def mend(wish: Wish) -> Work:
-    """A diagnostic's remedy: syntax first, then what its words say, then a rewrite of the doubtful tokens."""
+    """A diagnostic's remedy: syntax first, then what its words say, then other tokens for the doubtful ones.
+
+    Only if none of them is accepted is the model asked in words: it tends to write more than it should.
+    """
     document, complaint = wish.document, wish.complaint
     if complaint is None:
         return None
@@ -51,6 +54,10 @@ def mend(wish: Wish) -> Work:
     span = statement(document, complaint.span)
     doubted = doubtful(document, complaint)
     wrong = doubted[0].of(document.text) if len(doubted) == 1 and doubted[0].of(document.text).isidentifier() else ""
+    for spans in dict.fromkeys((tuple(n for d in doubted for n in narrowed(document, d)), doubted)):
+        hunk = yield from rewrite(document, span, wish.room, doubted=spans, wrong=wrong)
+        if hunk is not None:
+            return hunk
     told = f"Fix: {complaint.message}" + (f" ({complaint.code})" if complaint.code else "")
     return (yield from rewrite(document, span, wish.room, instruction=told, doubted=doubted, wrong=wrong))
 

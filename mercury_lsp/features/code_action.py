@@ -42,7 +42,7 @@ COMMAND = "mercury.act"
 _FOR_SELECTIONS = ("complete", "rewrite", "docstring", "annotate", "simplify")
 _MAX_FIXES = 8  # diagnostics that get a title each
 _MAX_MESSAGE = 60
-_WHOLE = 200_000  # characters: a larger document is looked through for syntax errors only around the cursor
+_WHOLE = 100_000  # characters: a larger document is looked through for syntax errors only around the cursor
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,9 @@ def _offers(
         offers.append((offer("fill"), None))
     if len(span):
         offers += [(offer(task), None) for task in _FOR_SELECTIONS if task != "complete" or marked is None]
-    small = len(document.text) <= _WHOLE
-    if wanted("repair_all") and (faults.faults(document) if small else faults.faults(document, span)):
+    # the whole document is parsed only where somebody asks for that kind: this runs at every move of the cursor
+    everywhere = only is not None and len(document.text) <= _WHOLE
+    if wanted("repair_all") and (faults.faults(document) if everywhere else faults.faults(document, span)):
         offers.append((_data(document, "repair_all", Wish(document, span), span), None))
     for data, diagnostic in offers:
         if data is not None:

@@ -168,15 +168,24 @@ def test_a_missing_argument_is_the_models_to_write() -> None:
     assert asked[0].prefix == "f(1, 2)\nf(3, " and asked[0].suffix == ")\n"
 
 
-def test_a_diagnostic_without_a_remedy_conditions_a_rewrite_of_the_doubtful_tokens() -> None:
+def test_a_diagnostic_without_a_remedy_makes_only_its_own_tokens_doubtful() -> None:
     text, asked = done(
-        "mend", "n = 1\nx = 'a' + ‹n›\ny = 2\n", "x = 'a' + str(n)", message="Unsupported operand types for +"
+        "mend", "n = 1\nx = ‹'a' + n›\ny = 2\n", "x = 'a' + str(n)", message="Unsupported operand types for +"
     )
     assert text == "n = 1\nx = 'a' + str(n)\ny = 2\n"
-    request = asked[0]
+    (request,) = asked
     assert request.original == "x = 'a' + n" and request.doubtful == ((10, 11),)
-    assert "Unsupported operand types" in request.instruction
     assert (request.prefix, request.suffix) == ("n = 1\n", "\ny = 2\n")
+
+
+def test_the_model_is_told_the_message_when_other_tokens_do_not_help() -> None:
+    def answer(request: Request) -> str:
+        return "x = 'a' + str(n)" if request.instruction else "x = 'a' + 1); f(n"
+
+    text, asked = done("mend", "x = ‹'a' + n›\n", answer, message="Unsupported operand types for +")
+    assert text == "x = 'a' + str(n)\n"
+    assert [request.doubtful for request in asked] == [((10, 11),), ((4, 11),), ((4, 11),)]
+    assert asked[-1].instruction == "Fix: Unsupported operand types for +"
 
 
 def test_a_rewrite_leaves_lines_without_a_doubtful_token_alone() -> None:
