@@ -236,6 +236,8 @@ def draft_of(run: Run, canvas: Canvas | None) -> Draft:
         ]
     total = 1000 * (time.monotonic() - run.began)
     text = run.text if canvas is None else run.shown(shown)
+    if canvas is not None and not run.out and canvas.states[:1] == ("masked",):
+        text = pieces.decode(shown)  # what was healed stands in the first slot, which is not shown yet
     return Draft(
         text=text,
         slots=tuple(slots),

@@ -17,7 +17,7 @@ RECORD = FOLDER / "float32.json"
 FILES = ("ledger.py", "scheduler.js", "inventory.rs")
 N_MIDDLES = 24
 LINES = 4
-BEFORE, AFTER = 25, 16
+BEFORE, AFTER = 12, 6
 
 
 @dataclass(frozen=True, slots=True)

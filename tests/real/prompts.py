@@ -29,7 +29,7 @@ SOURCES = (
     "rust/function_body.rs",
 )
 """Python, JavaScript and Rust in turn."""
-BUDGET = Budget(prefix=240, suffix=80)
+BUDGET = Budget(prefix=120, suffix=40)
 MAX_TOKENS = 24
 
 
@@ -66,18 +66,18 @@ def holes(n: int, seed: int = 7) -> Iterator[Hole]:
 
 
 def request_at(hole: Hole, model: LocalInfiller, policy: str) -> Request:
-    """What the server would ask for the hole, without reuse of an earlier request's cache."""
+    """What the server would ask for the hole. Each hole is a document of its own, whose prompt is read once."""
     region = completion_region(hole.document, hole.cursor, BUDGET, model.count_tokens)
     assert region is not None, hole.name
-    return request_for(region, policy=policy, max_tokens=MAX_TOKENS, document="")
+    return request_for(region, policy=policy, max_tokens=MAX_TOKENS, document=hole.name)
 
 
 def requests(n: int, model: LocalInfiller, policy: str) -> list[tuple[str, Request]]:
-    """The first n holes where something is offered (a cursor inside a word gets nothing)."""
-    found: list[tuple[str, Request]] = []
+    """The first n different holes where something is offered (a cursor inside a word gets nothing)."""
+    found: dict[str, Request] = {}
     for hole in holes(2 * n):
         if completion_region(hole.document, hole.cursor, BUDGET, model.count_tokens) is not None:
-            found.append((hole.name, request_at(hole, model, policy)))
+            found[hole.name] = request_at(hole, model, policy)
         if len(found) == n:
-            return found
+            return list(found.items())
     raise AssertionError(f"only {len(found)} of {n} prompts")

@@ -43,3 +43,17 @@ def test_a_text_goes_on_inside_a_word_and_behind_a_bracket(model: LocalInfiller)
     assert list(model(word))[-1].text.startswith("rn a + b")
     call = Request("with open(path) as file:\n    data = json.load(", "\n\n\nprint(data)\n", max_tokens=4)
     assert list(model(call))[-1].text.startswith("file)")
+
+
+def test_no_character_is_lost_while_the_first_slot_is_masked(model: LocalInfiller) -> None:
+    prefix = "def largest(numbers):\n    retu"
+    drafts = list(model(Request(prefix, "\n\n\nprint(largest([1]))\n", max_tokens=8, policy="topk_margin")))
+    shapes: set[bool] = set()
+    for draft in drafts:
+        if draft.done or not draft.slots:
+            continue
+        visible = "".join(slot.text for slot in draft.slots if slot.state != "masked")
+        masked = draft.slots[0].state == "masked"
+        shapes.add(masked)
+        assert visible == ("" if masked else " retu") + draft.text
+    assert shapes, "there were steps to look at"

@@ -28,18 +28,18 @@ NEAR_TIE = 0.1
 """Lead of the best logit over the second, at most, where the texts may part."""
 
 
-def last_drafts(model: LocalInfiller, wanted: Sequence[Request], at_once: int) -> list[Draft]:
-    """Each request run to its end, `at_once` of them sharing their passes."""
-    if at_once == 1:
-        return [list(model(request))[-1] for request in wanted]
+def last_drafts(model: LocalInfiller, wanted: Sequence[Request]) -> list[Draft]:
+    """Each request run to its end; several share their passes."""
+    if len(wanted) == 1:
+        return [list(model(wanted[0]))[-1]]
     denoiser = model.denoiser
+    batch = Batch(denoiser.transformer)
+    for key, request in enumerate(wanted):
+        session = denoiser.session(request.document)
+        batch.add(key, fill(Run(denoiser, request, session, prompt(denoiser.tokens, request))))
     found: dict[Hashable, Draft] = {}
-    for start in range(0, len(wanted), at_once):
-        batch = Batch(denoiser.transformer)
-        for key, request in enumerate(wanted[start : start + at_once], start):
-            batch.add(key, fill(Run(denoiser, request, denoiser.new_session(), prompt(denoiser.tokens, request))))
-        while batch:
-            found.update(batch.step())
+    while batch:
+        found.update(batch.step())
     return [found[key] for key in range(len(wanted))]
 
 
@@ -61,8 +61,12 @@ def compare(model: LocalInfiller, n: int, at_once: int = 1) -> tuple[list[float]
     """Runs n prompts under both policies: the leads where texts part, and the counts as a line of text."""
     leads: list[float] = []
     prompts = requests(n, model, "greedy")
-    greedy = last_drafts(model, [request for _, request in prompts], at_once)
-    check = last_drafts(model, [replace(request, policy="check") for _, request in prompts], at_once)
+    greedy: list[Draft] = []
+    check: list[Draft] = []
+    for start in range(0, n, at_once):
+        wanted = [request for _, request in prompts[start : start + at_once]]
+        greedy += last_drafts(model, wanted)
+        check += last_drafts(model, [replace(request, policy="check") for request in wanted])
     for (name, request), one, other in zip(prompts, greedy, check, strict=True):
         if (one.text, one.ended) != (other.text, other.ended):
             at, lead = parting(model, request, one, other)
