@@ -19,14 +19,19 @@ Loader = Callable[[str], LocalInfiller]
 
 
 @pytest.fixture(scope="session")
-def model_of() -> Loader:
+def weights() -> None:
+    """Skips the tests that need the weights where there are none."""
+    if store.ready(EMBEDDED, "int8") is None:
+        pytest.skip("the weights are not there: mercury-lsp model pull")
+
+
+@pytest.fixture(scope="session")
+def model_of(weights: None) -> Loader:
     """dtype -> the model on the CPU; the 32-bit form is converted (2.5 GB) when a test first asks for it."""
     loaded: dict[str, LocalInfiller] = {}
 
     def get(dtype: str) -> LocalInfiller:
         if dtype not in loaded:
-            if store.ready(EMBEDDED, "int8") is None:
-                pytest.skip("the weights are not there: mercury-lsp model pull")
             model = load(device="cpu", dtype=dtype)
             assert isinstance(model, LocalInfiller)
             if hasattr(os, "getloadavg") and os.getloadavg()[0] > torch.get_num_threads():
