@@ -50,7 +50,7 @@ def renames(view: View) -> Iterator[Candidate]:
 
 
 def _rename(view: View, change: Change, line: str, old: str, new: str) -> Iterator[Candidate]:
-    if old in view.words_of or new in view.words_of or len(old) < 2 or _pluralised(old, new, line):
+    if old in view.words_of or new in view.words_of or _pluralised(old, new, line):
         return
     at = view.word_in(line, new)
     if at is None:
@@ -62,6 +62,8 @@ def _rename(view: View, change: Change, line: str, old: str, new: str) -> Iterat
         if found is None:
             return
         declared = found
+    if len(old) < 2 and (declared.member or declared.scope == view.area):
+        return  # one letter means something only within its function
     places = [o for o in view.words(old, declared.scope) if view.means(o, old, declared)]
     if any(view.declared(o, old) for o in places):
         return  # the name is still there, of something else
