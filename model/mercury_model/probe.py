@@ -4,6 +4,9 @@ A small head on the base's final hidden states of the causal check, which are co
 the suffix begins, and how much of the base's own probability for the next token lies on tokens with which the
 suffix could begin: a model that was never taught to stop goes on with the suffix where the middle ends.
 
+The end often lies inside a token: `)` and the suffix's line feed are one token where the model writes them. So the
+question is whether the end is reached with this token, and overlap() says what of it belongs to the suffix.
+
 This module knows nothing about syntax, policies or training.
 """
 
@@ -23,17 +26,17 @@ from mercury_model.tokens import Tokens
 FORMAT = "mercury-probe-1"
 SUFFIX_TOKENS = 8
 SUFFIX_CHARS = 24
-N_SIGNS = 4
+N_SIGNS = 6
 """Numbers per row beside the vectors; see signs()."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What the probe knows of a suffix. vector [2H]: its first token's embedding, and the mean of its first ones.
-
-    openings i64 [n]: the tokens with which a text that begins like the suffix can begin; never empty.
+    """What the probe knows of a suffix. text: its beginning. vector [2H]: its first token's embedding, and the mean of
+    its first ones. openings i64 [n]: the tokens with which a text that begins like the suffix can begin; never empty.
     """
 
+    text: str
     vector: Tensor
     openings: Tensor
 
@@ -48,15 +51,28 @@ def ending(tokens: Tokens, embed: Tensor, suffix: str) -> Ending:
         if len(whole) == 1:
             openings.add(whole[0])
     rows = embed[torch.tensor(ids, device=embed.device)].float()
-    return Ending(torch.cat([rows[0], rows.mean(0)]), torch.tensor(sorted(openings), device=embed.device))
+    return Ending(text, torch.cat([rows[0], rows.mean(0)]), torch.tensor(sorted(openings), device=embed.device))
 
 
-def signs(hidden: Tensor, embed: Tensor, about: Ending, token: Tensor, confidence: Tensor, end: int) -> Tensor:
-    """[R, 4]: log of the probability that the suffix's openings get together, of the end token, of the row's own
-    choice; whether that choice is one of the openings.
+def overlap(text: str, suffix: str) -> int:
+    """How many characters at the end of `text` are the suffix's beginning already."""
+    return next((n for n in range(min(len(text), len(suffix)), 0, -1) if text.endswith(suffix[:n])), 0)
 
-    hidden [R, H]; token [R] and confidence [R] are what the check proposed there: together with the choice's logit
-    they give the softmax's denominator, so the vocabulary is not gone through again.
+
+def signs(
+    hidden: Tensor,
+    embed: Tensor,
+    about: Ending,
+    written: Sequence[str],
+    token: Tensor,
+    confidence: Tensor,
+    end: int,
+) -> Tensor:
+    """[R, 6]: log of the probability that the suffix's openings get together, of the end token, of the row's next
+    token; whether that is one of the openings; whether and how far the row's own token reaches into the suffix.
+
+    hidden [R, H]; written: the text of each row's own token; token [R] and confidence [R] are what the check proposed
+    behind it: together with its logit they give the softmax's denominator, so the vocabulary is not gone through again.
     """
     hidden = hidden.float()
     log_p = confidence.float().clamp_min(1e-9).log()
@@ -64,11 +80,13 @@ def signs(hidden: Tensor, embed: Tensor, about: Ending, token: Tensor, confidenc
     openings = (hidden @ embed[about.openings].float().T).logsumexp(-1) - total
     stop = hidden @ embed[end].float() - total
     opens = (token[:, None] == about.openings).any(-1).float()
-    return torch.stack([openings.clamp(-20, 0), stop.clamp(-20, 0), log_p, opens], -1)
+    into = torch.tensor([float(overlap(text, about.text)) for text in written], device=hidden.device)
+    rows = [openings.clamp(-20, 0), stop.clamp(-20, 0), log_p, opens, (into > 0).float(), into.log1p()]
+    return torch.stack(rows, -1)
 
 
 class Probe:
-    """of_hidden [r, H], of_suffix [r, 2H], of_signs [r, 4], bias [r], out [r], out_bias []. end: the end token."""
+    """of_hidden [r, H], of_suffix [r, 2H], of_signs [r, 6], bias [r], out [r], out_bias []. end: the end token."""
 
     def __init__(self, parts: dict[str, Tensor], embed: Tensor, end: int, threshold: float) -> None:
         self.parts = {name: tensor.to(embed.device, torch.float32) for name, tensor in parts.items()}
@@ -90,24 +108,26 @@ class Probe:
             raise CheckpointError(f"{path.name}: the end probe cannot be read ({error}); reinstall") from None
 
     @torch.inference_mode()
-    def ends(self, hidden: Tensor, about: Ending, token: Sequence[int], confidence: Sequence[float]) -> list[float]:
-        """For each row [R, H] of a causal check: the probability that the middle ends behind the row's token.
+    def ends(
+        self,
+        hidden: Tensor,
+        about: Ending,
+        written: Sequence[str],
+        token: Sequence[int],
+        confidence: Sequence[float],
+    ) -> list[float]:
+        """For each row [R, H] of a causal check: the probability that the middle ends with the row's token.
 
-        token, confidence: what the check proposed at each row. At least `threshold` means: end here.
+        written: the text of each row's token. token, confidence: what the check proposed behind it. A probability of
+        at least `threshold` means: end here, without the characters that overlap() counts.
         """
         device = hidden.device
-        extra = signs(
-            hidden,
-            self.embed,
-            about,
-            torch.tensor(token, device=device),
-            torch.tensor(confidence, device=device),
-            self.end,
-        )
+        following = torch.tensor(token, device=device), torch.tensor(confidence, device=device)
+        extra = signs(hidden, self.embed, about, written, *following, self.end)
         return score(self.parts, hidden, about.vector[None], extra).sigmoid().tolist()
 
 
 def score(parts: dict[str, Tensor], hidden: Tensor, suffix: Tensor, extra: Tensor) -> Tensor:
-    """The head itself: hidden [R, H], suffix [1 or R, 2H], extra [R, 4] -> logits [R]."""
+    """The head itself: hidden [R, H], suffix [1 or R, 2H], extra [R, 6] -> logits [R]."""
     x = hidden.float() @ parts["of_hidden"].T + suffix @ parts["of_suffix"].T + extra @ parts["of_signs"].T
     return torch.nn.functional.silu(x + parts["bias"]) @ parts["out"] + parts["out_bias"]

@@ -3,8 +3,9 @@
     python model/train/train_probe.py --collect train=1500 heldout=400 --out FILE
 
 First collects what the probe sees at each token of the middles: one pass of the base per example, kept on disk, so a
-run that was stopped goes on. Then trains, which takes seconds, chooses the threshold on the first half of the held-out
-middles and measures on the second.
+run that was stopped goes on. A middle is tokenised together with its suffix, as the base would write it: its last
+token may reach into the suffix. Then trains, which takes seconds, chooses the threshold on the first half of the
+held-out middles and measures on the second.
 """
 
 import argparse
@@ -20,7 +21,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: threads tha
 
 import numpy as np
 import torch
-from examples import examples
+from examples import Vocabulary, examples
 from frozen import Base, load_base, run
 from safetensors.torch import save_file
 from shards import Shards, open_shards
@@ -38,7 +39,7 @@ CUT_AT_MOST = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Every token of n middles: hidden [R, H], suffix [n, 2H], signs [R, 4], of [R] (which middle), last [R] bool."""
+    """Every token of n middles: hidden [R, H], suffix [n, 2H], signs [R, 6], of [R] (which middle), last [R] bool."""
 
     hidden: Tensor
     suffix: Tensor
@@ -48,25 +49,36 @@ class Rows:
     kinds: tuple[str, ...]
 
 
+def written_with(middle: str, suffix: str, tokens: Vocabulary) -> list[int]:
+    """The middle's tokens as they are when the suffix follows; the last one may hold the suffix's beginning."""
+    ids = tokens.encode(middle + suffix[:60])
+    n = 1
+    while n < len(ids) and len(tokens.decode(ids[:n])) < len(middle):
+        n += 1
+    return ids[:n]
+
+
 def collect(base: Base, shards: Shards, split: str, number: int, seed: int) -> dict[str, np.ndarray]:
-    """Part `number` of a split. Contexts are of 96 to 448 tokens, as windows are."""
+    """Part `number` of a split. Contexts are of 64 to 320 tokens: longer ones cost more and say little more."""
     transformer, tokens = base.transformer, base.tokens
     embed = transformer.weights.embed
     found: dict[str, list[Tensor]] = {"hidden": [], "suffix": [], "signs": [], "of": [], "last": []}
     kinds: list[str] = []
     for i in range(PART):
         place = number * PART + i
-        size = round(random.Random(f"{seed} {place}").uniform(96, 448))
+        size = round(random.Random(f"{seed} {place}").uniform(64, 320))
         source = examples(shards, seed, place, tokens=tokens, split=split, max_context=size)
         for example in islice(source, 1):
-            ids = torch.tensor(example.ids[:-1], device=base.device)
-            hidden = run(transformer, ids, transformer.new_cache())[example.middle_start :]
             suffix = tokens.decode(example.ids[2 : example.ids.index(tokens.fim_middle)])
+            middle = written_with(tokens.decode(example.middle), suffix, tokens)
+            ids = torch.tensor([*example.ids[: example.middle_start], *middle], device=base.device)
+            hidden = run(transformer, ids, transformer.new_cache())[example.middle_start :]
             about = ending(tokens, embed, suffix)
             proposal = unmask(hidden, transformer.weights.lm_head)
+            texts = [tokens.decode([token]) for token in middle]
             found["hidden"].append(hidden)
             found["suffix"].append(about.vector[None])
-            found["signs"].append(signs(hidden, embed, about, proposal.token, proposal.confidence, tokens.end))
+            found["signs"].append(signs(hidden, embed, about, texts, proposal.token, proposal.confidence, tokens.end))
             found["of"].append(torch.full((len(hidden),), i))
             found["last"].append(torch.arange(len(hidden)) == len(hidden) - 1)
             kinds.append(example.kind)

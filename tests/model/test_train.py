@@ -4,7 +4,7 @@ import json
 import random
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from mercury_kernels import IGNORED, Dense, attention_bias, block_attention
 from mercury_model.adapter import load_adapter
 from mercury_model.drafter import Drafter, DrafterWeights, Link, load_drafter
 from mercury_model.errors import CheckpointError
-from mercury_model.probe import N_SIGNS, Probe, ending, score, signs
+from mercury_model.probe import N_SIGNS, Probe, ending, overlap, score, signs
 from mercury_model.transformer import KVCache, Layer, Rows, Transformer
 from tests.model import tiny
 
@@ -35,7 +35,7 @@ from rollouts import Rollout, continued  # noqa: E402
 from train_adapter import adapter_loss, answers, canvases  # noqa: E402
 from train_drafter import drafter_loss  # noqa: E402
 from train_probe import Rows as ProbeRows  # noqa: E402
-from train_probe import best_threshold, fit, measure  # noqa: E402
+from train_probe import best_threshold, fit, measure, written_with  # noqa: E402
 
 CONFIG = tiny.CONFIG
 MicroStep = Callable[[int], Measured]
@@ -415,9 +415,10 @@ def test_the_probe_finds_ends_that_can_be_found(tmp_path: Path) -> None:
     about = ending(base.tokens, base.transformer.weights.embed, "\n")
     hidden, n = held.hidden[held.of == 0], int((held.of == 0).sum())
     token, confidence = [7] * n, [0.5] * n
-    extra = signs(hidden, probe.embed, about, torch.tensor(token), torch.tensor(confidence), 256)
+    texts = ["a"] * n
+    extra = signs(hidden, probe.embed, about, texts, torch.tensor(token), torch.tensor(confidence), 256)
     expected = score(parts, hidden, about.vector[None], extra).sigmoid()
-    assert probe.ends(hidden, about, token, confidence) == pytest.approx(expected.tolist(), abs=1e-5)
+    assert probe.ends(hidden, about, texts, token, confidence) == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 def test_the_signs_of_an_end_are_probabilities_of_the_next_token(tmp_path: Path) -> None:
@@ -429,10 +430,44 @@ def test_the_signs_of_an_end_are_probabilities_of_the_next_token(tmp_path: Path)
     hidden = torch.randn(5, CONFIG.hidden) * 0.2
     p = (hidden @ embed.T).softmax(-1)
     token = p.argmax(-1)
-    found = signs(hidden, embed, about, token, p.amax(-1), tokens.end)
+    found = signs(hidden, embed, about, ["a", ")\n", "\n   ", "    ", "x"], token, p.amax(-1), tokens.end)
     torch.testing.assert_close(found[:, 0], p[:, 10].log())
     torch.testing.assert_close(found[:, 1], p[:, tokens.end].log())
     assert found[:, 3].tolist() == (token == 10).float().tolist()
+    assert found[:, 4].tolist() == [0, 1, 1, 0, 0]
+    torch.testing.assert_close(found[:, 5], torch.tensor([0.0, 1, 4, 0, 0]).log1p())
+
+
+class Merging:
+    """A vocabulary in which a bracket and the line feed behind it are one token."""
+
+    fim_prefix, fim_middle, fim_suffix, end = 1, 2, 3, 0
+    pieces = ("", ")\n", "\n", ")", "a", "b")
+
+    def encode(self, text: str, /) -> list[int]:
+        ids: list[int] = []
+        while text:
+            ids.append(next(i for i, piece in enumerate(self.pieces) if piece and text.startswith(piece)))
+            text = text[len(self.pieces[ids[-1]]) :]
+        return ids
+
+    def decode(self, ids: Sequence[int], /) -> str:
+        return "".join(self.pieces[i] for i in ids)
+
+
+@pytest.mark.parametrize(
+    ("middle", "suffix", "ids"), [("a)", "\nb", [4, 1]), ("a)", "b\n", [4, 3]), ("a", "", [4]), ("ab", "a", [4, 5])]
+)
+def test_a_middle_is_tokenised_as_it_is_written_before_its_suffix(middle: str, suffix: str, ids: list[int]) -> None:
+    assert written_with(middle, suffix, Merging()) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "n"),
+    [("f(x)\n", "\n\n", 1), ("f(x)", "\n", 0), ("a\n\n", "\n\nb", 2), ("ab", "abc", 2), ("", "a", 0), ("a", "", 0)],
+)
+def test_what_reaches_into_the_suffix_is_counted(text: str, suffix: str, n: int) -> None:
+    assert overlap(text, suffix) == n
 
 
 def test_a_plot_shows_every_series_and_survives_a_single_point(tmp_path: Path) -> None:
