@@ -42,7 +42,9 @@ def did_change(session: Session, params: types.DidChangeTextDocumentParams) -> N
         logger.info("ignored a change of a document that is not open")
         return
     session.documents.put(document)
-    session.rhythm.key(document_key(identifier.uri), time.monotonic())
+    key = document_key(identifier.uri)
+    session.turned_down.changed(key, document)
+    session.rhythm.key(key, time.monotonic())
 
 
 def did_close(session: Session, params: types.DidCloseTextDocumentParams) -> None:

@@ -27,6 +27,7 @@ from mercury_lsp.features.rhythm import TypingRhythm
 from mercury_lsp.features.run import Run
 from mercury_lsp.features.store import Documents, document_key
 from mercury_lsp.features.surroundings import Surroundings
+from mercury_lsp.features.turned_down import TurnedDown
 from mercury_lsp.region import EditRegion
 from mercury_lsp.settings import Settings
 from mercury_model.draft import Infiller
@@ -73,6 +74,7 @@ class Session:
         self.watched: list[Path] = []
         self.recent = Recent()
         self.declined = Declined()
+        self.turned_down = TurnedDown()
         self.rhythm = TypingRhythm()
         self.regions: dict[str, EditRegion] = {}
         self.runs: dict[str, Run] = {}
@@ -111,6 +113,7 @@ class Session:
         self.runs.pop(key, None)
         self.rhythm.forget(key)
         self.recent.forget(key)
+        self.turned_down.forget(key)
         self.regions.pop(key, None)
         self.surroundings.forget(uri)
         self.cycles.pop(key, None)

@@ -58,7 +58,7 @@ async def suggest(
     body = asyncio.ensure_future(_suggest(session, key, document, cursor, at_once, opened or document))
     session.overtake(key, body)
     try:
-        return await body
+        return _unless_turned_down(session, key, await body, at_once)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or not task.cancelling():
@@ -103,6 +103,14 @@ async def _suggest(
         return None
     session.recent.put(key, document, edit)
     return _current(session, opened, Suggestion(document, cursor, edit))
+
+
+def _unless_turned_down(session: Session, key: str, found: Suggestion | None, at_once: bool) -> Suggestion | None:
+    """What may be shown: nothing that the user did not want at this spot, unless it was asked for."""
+    if found is None or (not at_once and session.turned_down.has(key, found.document, found.cursor, found.edit)):
+        return None
+    session.turned_down.offer(key, found.document, found.cursor, found.edit)
+    return found
 
 
 def _current(session: Session, opened: Document, found: Suggestion) -> Suggestion | None:

@@ -14,6 +14,7 @@ from mercury_lsp.features import (
     inline_completion,
     lifecycle,
     next_edit,
+    rejection,
     working,
     workspace,
 )
@@ -70,6 +71,6 @@ FEATURES: tuple[Feature, ...] = (
     Feature(next_edit.METHOD, next_edit.answer, otherwise=next_edit.nothing),
     Feature(next_edit.ALIAS, next_edit.answer, otherwise=next_edit.nothing),
     Feature(next_edit.SHOWN, next_edit.shown),
-    Feature(next_edit.REJECTED, next_edit.rejected),
+    Feature(next_edit.REJECTED, rejection.rejected),
     Feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, working.progress_cancelled),
 )
