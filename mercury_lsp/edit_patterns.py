@@ -17,6 +17,10 @@ HOLE = "\0"
 """In a candidate's text: what the model has to write."""
 NEAR_LINES = 8
 """Places of one pattern with no more lines between them are one edit."""
+PER_EXAMPLE = 4.0
+"""Nats that each example of a pattern is worth, from the second on: a new line always costs the model something."""
+ONE_EXAMPLE = 2.0
+"""Nats by which a single example's repetition must make the code more probable."""
 BESIDE = 3
 """Tokens on each side of what an edit changed that must be alike where it is repeated."""
 _DEFINING = r"\b(?:def|class|fn|func|function|struct|enum|trait|interface|type)"
@@ -194,7 +198,8 @@ def repeated_lines(view: View) -> Iterator[Candidate]:
     for template in _templates(view.changes, keywords(view.document.language)):
         hunks = [hunk for line in _lines_near(view) for hunk in _applied(view, template, line, written)]
         for cluster in clusters(view, hunks):
-            yield Candidate(cluster, "repeat", -4.0 if template.n_examples > 1 else 2.0)
+            evidence = template.n_examples * PER_EXAMPLE if template.n_examples > 1 else -ONE_EXAMPLE
+            yield Candidate(cluster, "repeat", -evidence)
 
 
 def _lines_near(view: View) -> Iterable[int]:
@@ -300,7 +305,7 @@ def inserted_lines(view: View) -> Iterator[Candidate]:
         ]
         hunks = [hunk for n in places if (hunk := _beside(view, n, examples[0], above)) is not None]
         for cluster in clusters(view, hunks):
-            yield Candidate(cluster, "insert", -6.0)
+            yield Candidate(cluster, "insert", -len(examples) * PER_EXAMPLE)
 
 
 def _insertion(change: Change) -> _Insertion | None:

@@ -80,7 +80,7 @@ def _parameter_loop(view: View, change: HeadChange, one: str, many: str) -> Iter
         whole = Span(view.here.span(statements[using[0]]).start, view.here.span(statements[last]).end)
         hunk = _looped(view, whole, one, many)
         if hunk is not None:
-            yield Candidate((hunk,), "loop", -12.0, group=1)
+            yield Candidate((hunk,), "loop", -4.0, group=1)
 
 
 def _depends(view: View, before: list[Node], statement: Node) -> bool:
@@ -97,7 +97,7 @@ def _result(view: View, change: HeadChange) -> Iterator[Candidate]:
     found = calls(view, change.new.name, definition(view, change))
     sites = [hunk for call in found if (hunk := _result_loop(view, call.whole)) is not None]
     for cluster in clusters(view, [*own, *sites]):
-        yield Candidate(cluster, "loop", -12.0)
+        yield Candidate(cluster, "loop", -4.0)
 
 
 def _result_loop(view: View, call: Span) -> Hunk | None:

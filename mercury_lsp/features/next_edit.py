@@ -66,6 +66,7 @@ async def answer(session: Session, params: Any) -> dict[str, Any]:
     if given.textDocument.version not in (None, document.version):
         return nothing()
     key = document_key(document.uri)
+    session.engine.cancel(key + "#next")  # an older request is answered with nothing, at once
     asked = given.context.triggerKind == types.InlineCompletionTriggerKind.Invoked
     if session.declined.is_quiet(key) and not asked:
         return nothing()
