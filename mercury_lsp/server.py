@@ -18,6 +18,7 @@ from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
+from mercury_lsp.features import notebooks
 from mercury_lsp.features.lifecycle import initialize
 from mercury_lsp.features.session import Loader, Session
 from mercury_lsp.features.table import FEATURES, Feature
@@ -65,6 +66,7 @@ class MercuryServer(LanguageServer):
             NAME,
             version,
             text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
+            notebook_document_sync=notebooks.options(),
             protocol_cls=MercuryProtocol,
             max_workers=2,  # they only read stdin, where the event loop cannot
         )

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from pygls.uris import to_fs_path
 
 from mercury_lsp.context_cache import ContextCache
+from mercury_lsp.features.store import document_key
 from mercury_lsp.ignore import Ignore
 from mercury_lsp.index import Limits
 from mercury_lsp.index_process import IndexProcess, IndexRoot, Progress
@@ -44,6 +45,7 @@ class Folders:
         self.index = IndexProcess(self._indexed, late=self.contexts.touch)
         self._ready = False
         self._folders: dict[Path, Folder] = {}
+        self._owners: dict[str, str] = {}
         self._outside = Ignore()
         self._indexing: tuple[tuple[IndexRoot, ...], Limits] = ((), Limits())
 
@@ -91,15 +93,28 @@ class Folders:
         self.contexts.forget()
         self.start_index(anew=True)
 
+    def adopt(self, cell: str, notebook: str) -> None:
+        """What holds for a notebook holds for its cell from now on."""
+        self._owners[document_key(cell)] = notebook
+
+    def release(self, cell: str) -> None:
+        """A cell is closed."""
+        self._owners.pop(document_key(cell), None)
+
+    def owner(self, uri: str) -> str:
+        """The URI whose settings and rules hold for a document: a cell's notebook, or its own."""
+        return self._owners.get(document_key(uri), uri)
+
     def settings_of(self, uri: str) -> Settings:
         """The settings that hold for a document. The model is the editor's choice everywhere."""
-        folder = self._owner(path_of(uri))
+        folder = self._owner(path_of(self.owner(uri)))
         return self.settings if folder is None else replace(folder.settings, model=self.settings.model)
 
     def reason(self, uri: str, language: str = "") -> str | None:
         """Why a document is ignored, for people; None if it is not."""
         if language in SECRET_LANGUAGES:
             return f"{language} files may hold secrets"
+        uri = self.owner(uri)
         path = path_of(uri)
         if path is None:
             return self._outside.reason(_name(uri), on_disk=False)
@@ -110,6 +125,7 @@ class Folders:
         """(root, path relative to it); None for a document that is ignored. Outside of all roots: its name alone."""
         if self.reason(uri) is not None:
             return None
+        uri = self.owner(uri)
         path = path_of(uri)
         folder = self._owner(path)
         if path is None or folder is None:
@@ -118,7 +134,7 @@ class Folders:
 
     def gone(self, uri: str) -> bool:
         """Whether the file of a document does not exist any more (it was renamed or deleted)."""
-        path = path_of(uri)
+        path = path_of(self.owner(uri))
         return path is not None and not path.exists()
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from mercury_lsp.edit import Edit, completion_edit
 from mercury_lsp.engine import Engine
+from mercury_lsp.features.frame import Frame
 from mercury_lsp.features.store import document_key
 from mercury_lsp.features.surroundings import Surroundings
 from mercury_lsp.region import Budget, EditRegion, completion_region, request_for
@@ -22,6 +23,7 @@ from mercury_model.draft import Draft, Infiller, Request
 class Run:
     """Submitted when it is made; the engine stops it when the document's next run begins, or is cancelled.
 
+    frame: the document, and what the model reads for it.
     regions: the last region per document; read and written here, so that windows stay where they are while they fit.
     """
 
@@ -31,10 +33,11 @@ class Run:
         settings: Settings,
         regions: dict[str, EditRegion],
         surroundings: Surroundings,
-        document: Document,
+        frame: Frame,
         cursor: int,
     ) -> None:
-        self.document = document
+        document = self.document = frame.document
+        self._frame = frame
         self.cursor = cursor
         self._settings = settings
         self._regions = regions
@@ -61,7 +64,8 @@ class Run:
         if draft is None or self._region is None:
             return None
         # parsing a large buffer takes longer than the event loop may be held
-        return await asyncio.to_thread(completion_edit, self._region, draft.text, confidence=draft.confidence)
+        edit = await asyncio.to_thread(completion_edit, self._region, draft.text, confidence=draft.confidence)
+        return self._frame.inside(edit) if edit is not None else None
 
     def _drafted(self, draft: Draft) -> None:
         self._text = draft.text
@@ -69,18 +73,19 @@ class Run:
     def _prepare(self, infiller: Infiller) -> Request | None:
         """Builds the request in the engine's thread, where parsing and counting tokens hold nobody up."""
         inline, context = self._settings.inline, self._settings.context
+        document, cursor = self._frame.whole, self._frame.offset + self.cursor
         scope = scope_at(self.document, self.cursor)
         if (scope == "comment" and not inline.comments) or (scope == "string" and not inline.strings):
             return None
         tokens = context.tokens or infiller.info.context_tokens
         suffix = int(tokens * context.suffix_share)
         share, count = int(tokens * min(context.share, 0.9 - context.suffix_share)), infiller.count_tokens
-        key = document_key(self.document.uri)
+        key = document_key(document.uri)
         previous = self._regions.get(key)
         least = Budget(prefix=tokens - suffix - share, suffix=suffix)
-        shown = self._surroundings.show(self.document, self.cursor, least, share, count, previous)
+        shown = self._surroundings.show(document, cursor, least, share, count, previous)
         budget = replace(least, prefix=tokens - suffix - shown.n_tokens)
-        region = completion_region(self.document, self.cursor, budget, count, previous)
+        region = completion_region(document, cursor, budget, count, previous)
         if region is None:
             return None
         self._region = self._regions[key] = region

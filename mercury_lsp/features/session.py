@@ -68,6 +68,7 @@ class Session:
         self.configuration: dict[Path | None, Any] = {}
         self.folders = Folders()
         self.documents = Documents()
+        self.notebooks: dict[str, list[str]] = {}
         self.surroundings = Surroundings(self.folders, self.documents)
         self.tasks: set[asyncio.Task[None]] = set()
         self.watching: asyncio.Task[None] | None = None

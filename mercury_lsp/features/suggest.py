@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, replace
 
 from mercury_lsp.edit import Edit
+from mercury_lsp.features.frame import Frame, frame
 from mercury_lsp.features.run import Run
 from mercury_lsp.features.session import Session
 from mercury_lsp.features.store import document_key
@@ -33,7 +34,7 @@ def refusal(session: Session, document: Document) -> str:
         return session.pause.reason
     if not settings.enabled:
         return "switched off in the settings"
-    scheme = document.uri.split(":", 1)[0]
+    scheme = session.folders.owner(document.uri).split(":", 1)[0]
     if scheme not in settings.files.schemes:
         return f"documents of the scheme {scheme} are left alone"
     if len(document.text) > settings.files.max_kilobytes * 1024:
@@ -97,12 +98,21 @@ async def _suggest(
         await asyncio.sleep(session.rhythm.wait(key, time.monotonic(), None if fixed is None else fixed / 1000))
     if session.documents.get(document.uri) is not opened:
         return None  # the buffer moved on during the wait: the request for its new state is on its way
-    run = session.runs[key] = Run(session.engine, settings, session.regions, session.surroundings, document, cursor)
+    run = session.runs[key] = Run(
+        session.engine, settings, session.regions, session.surroundings, _frame(session, document), cursor
+    )
     edit = await run.edit()
     if edit is None:
         return None
     session.recent.put(key, document, edit)
     return _current(session, opened, Suggestion(document, cursor, edit))
+
+
+def _frame(session: Session, document: Document) -> Frame:
+    notebook = session.folders.owner(document.uri)
+    cells = session.notebooks.get(document_key(notebook), ())
+    found = [cell for uri in cells if (cell := session.documents.get(uri)) is not None]
+    return frame(document, notebook, found)
 
 
 def _unless_turned_down(session: Session, key: str, found: Suggestion | None, at_once: bool) -> Suggestion | None:

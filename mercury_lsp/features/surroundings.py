@@ -81,9 +81,18 @@ class Surroundings:
         self, document: Document, region: EditRegion, share: int, count_tokens: CountTokens, kept: Snippets
     ) -> Snippets:
         folders = self._folders
-        others = [other for other in self._documents.all() if not folders.reason(other.uri, other.language)]
+
+        def is_cell(uri: str) -> bool:  # of this notebook: it stands in the document's text already
+            owner = folders.owner(uri)
+            return owner != uri and document_key(owner) == document_key(document.uri)
+
+        others = [
+            other
+            for other in self._documents.all()
+            if not is_cell(other.uri) and not folders.reason(other.uri, other.language)
+        ]
         opened = {document_key(other.uri) for other in others}
-        edits = folders.ring.edits()
+        edits = [edit for edit in folders.ring.edits() if not is_cell(edit.uri)]
         for uri in {edit.uri for edit in edits if document_key(edit.uri) not in opened and folders.gone(edit.uri)}:
             folders.ring.forget(uri)  # renamed or deleted: the text may be a secret's by now
         return gather(
