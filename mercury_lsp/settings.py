@@ -29,12 +29,24 @@ def _option(default: T, doc: str, *, low: float | None = None, high: float | Non
 class ModelSettings:
     """The model. One model serves all folders: a `.mercury.toml` cannot set these."""
 
-    name: str = _option("quicksilver-0.5b", "Which model to load; `mercury-lsp model list` prints the names.")
+    name: str = _option(
+        "quicksilver-0.5b",
+        "Which model to load; `mercury-lsp model list` prints the names, `mercury:MODEL` or a URL is one elsewhere.",
+    )
     device: str = _option("auto", "Where it runs: auto, cpu, cuda or cuda:N.")
     idle_unload_minutes: float = _option(
         30.0, "Minutes without a request after which the model leaves the memory; 0 keeps it.", low=0
     )
     preload: bool = _option(True, "Load the model when the editor starts, not at the first request.")
+
+
+@dataclass(frozen=True)
+class RemoteSettings:
+    """A model on another machine (`model.name` is `mercury:MODEL` or a URL). A `.mercury.toml` cannot set these."""
+
+    consent: tuple[str, ...] = _option(
+        (), "Hosts that text of your files may be sent to, for example `api.inceptionlabs.ai`; none else gets any."
+    )
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,7 @@ class Settings:
 
     enabled: bool = _option(True, "Switches everything off when false.")
     model: ModelSettings = field(default_factory=ModelSettings, metadata={"editor_only": True})
+    remote: RemoteSettings = field(default_factory=RemoteSettings, metadata={"editor_only": True})
     inline: InlineSettings = field(default_factory=InlineSettings)
     files: FileSettings = field(default_factory=FileSettings)
     context: ContextSettings = field(default_factory=ContextSettings)

@@ -314,7 +314,7 @@ async def test_what_is_wrong_is_told_in_the_published_envelope(
     fields: dict[str, Any], status: int, code: str, param: str | None
 ) -> None:
     def script(request: Request) -> str:
-        if request.policy != "check":
+        if request.policy != "auto":
             raise RequestError("unknown policy 'none such': choose one of check, threshold")
         return "x"
 
