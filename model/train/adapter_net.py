@@ -16,7 +16,8 @@ from torch.nn.functional import linear, rms_norm
 
 from mercury_kernels import rope, rope_table, swiglu
 from mercury_kernels.linear import Dense, Weight
-from mercury_model.transformer import Config, Weights
+from mercury_model.config import Config
+from mercury_model.transformer import Weights
 
 SCALE = 2.0
 

@@ -18,8 +18,9 @@ from torch.nn.functional import linear, rms_norm, silu
 
 from mercury_kernels import quantize_int8, rope, rope_table, swiglu
 from mercury_kernels.linear import Dense
+from mercury_model.config import Config
 from mercury_model.drafter import FORMAT
-from mercury_model.transformer import Config, Weights
+from mercury_model.transformer import Weights
 
 MATRICES = ("qkv", "o", "gate_up", "down")
 

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: threads that wait must not spin
@@ -36,7 +37,10 @@ Drafts = Callable[[KVCache, int, Tensor], Sequence[int]]
 
 @dataclass(slots=True)
 class Tally:
-    """right[k] of n rounds had the (k + 1)-th slot right; accepted: tokens in all, the check's own among them."""
+    """right[k] of n rounds had the (k + 1)-th slot right, 0 where nothing was drafted.
+
+    accepted: tokens in all, the check's own among them.
+    """
 
     right: list[int] = field(default_factory=lambda: [0] * SLOTS)
     n: int = 0
@@ -73,7 +77,7 @@ def rounds(base: Base, drafts: Drafts, sequences: Sequence[Rollout]) -> Tally:
             cache.keys[:, :, behind], cache.values[:, :, behind] = kept
             equal = [token == sequence.ids[at + 1 + k] for k, token in enumerate(tokens)]
             n = (*equal, False).index(False) + 1
-            tally.right = [right + same for right, same in zip(tally.right, equal, strict=True)]
+            tally.right = [right + same for right, same in zip_longest(tally.right, equal, fillvalue=False)]
             tally.n += 1
             tally.accepted += n
             at += n

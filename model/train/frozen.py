@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from examples import examples
 from safetensors import safe_open
 from shards import Shards
 from torch import Tensor
@@ -19,10 +20,13 @@ from mercury_kernels import Weight, int8_weight, linear
 from mercury_kernels.linear import Dense
 from mercury_model import store
 from mercury_model.checkpoint import read_checkpoint
+from mercury_model.config import Config
 from mercury_model.tokens import Tokens
-from mercury_model.transformer import Config, KVCache, Rows, Transformer
+from mercury_model.transformer import KVCache, Rows, Transformer
 
 PASS_ROWS = 256
+MIN_PLACES = 64
+STRIDE = 1 << 32
 SHORTLIST = 24_000
 """Vocabulary rows that are learned and drafted: of the corpus' tokens, all but about 3%."""
 
@@ -115,6 +119,17 @@ class Replay:
             self.held = {n: context for n, context in self.held.items() if n >= first}
             self.held[number] = self.read(number)
         return self.held[number]
+
+
+def long_enough(shards: Shards, seed: int, number: int, tokens: Tokens, max_context: int) -> list[int]:
+    """The first example of number, number + STRIDE, ... in which at least MIN_PLACES blocks can begin.
+
+    A step that learned from a handful of blocks would weigh as much as one that learned from hundreds.
+    """
+    for example in examples(shards, seed, number, tokens=tokens, step=STRIDE, max_context=max_context):
+        if len(example.ids) - example.ids.index(tokens.fim_middle) >= MIN_PLACES:
+            return list(example.ids)
+    raise AssertionError("examples are without end")
 
 
 def run(transformer: Transformer, ids: Tensor, cache: KVCache) -> Tensor:

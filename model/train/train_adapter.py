@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from adapter_net import AdapterNet, begin_from, export
 from blocks import anchors, own_targets
-from examples import corrupt, examples
-from frozen import Context, Replay, Shortlist, load_base, shortlist_from
+from examples import corrupt
+from frozen import Context, Replay, Shortlist, load_base, long_enough, shortlist_from
 from loop import Measured, Plan, Run, compute_dtype, mixed_precision
 from shards import open_shards
 from torch import Tensor
@@ -149,8 +149,8 @@ def main() -> int:
     weights = in_compute_dtype(read_checkpoint(dense.weights, device)[1], compute_dtype(device))
 
     def read(number: int) -> Context:
-        source = examples(shards, options.seed, number, tokens=base.tokens, max_context=options.context)
-        return base.read(next(source).ids, shortlist, range(base.config.n_layers))
+        ids = long_enough(shards, options.seed, number, base.tokens, options.context)
+        return base.read(ids, shortlist, range(base.config.n_layers))
 
     contexts = Replay(read, options.seed, times=options.times)
 

@@ -18,8 +18,7 @@ import numpy as np
 import torch
 from blocks import anchors, own_targets
 from drafter_net import DrafterNet, export, thin_copy
-from examples import examples
-from frozen import Context, Replay, Shortlist, load_base, shortlist_from
+from frozen import Context, Replay, Shortlist, load_base, long_enough, shortlist_from
 from loop import Measured, Plan, Run, compute_dtype, mixed_precision
 from shards import open_shards
 from torch import Tensor
@@ -111,8 +110,8 @@ def main() -> int:
     embed = base.transformer.weights.embed
 
     def read(number: int) -> Context:
-        source = examples(shards, options.seed, number, tokens=base.tokens, max_context=options.context)
-        return base.read(next(source).ids, shortlist, READS)
+        ids = long_enough(shards, options.seed, number, base.tokens, options.context)
+        return base.read(ids, shortlist, READS)
 
     contexts = Replay(read, options.seed, times=options.times)
 
