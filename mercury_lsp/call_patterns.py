@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from mercury_lsp.changes import Declared, Head, HeadChange, Parameter, View, head_changes, split_arguments
 from mercury_lsp.diffs import Hunk
-from mercury_lsp.edit_patterns import HOLE, Candidate, clusters
+from mercury_lsp.edit_patterns import EVIDENT, HOLE, Candidate, clusters
 from mercury_lsp.languages import grammar_of
 from mercury_lsp.places import function
 from mercury_lsp.text import Span
@@ -74,7 +74,7 @@ def asynchronous(view: View) -> Iterator[Candidate]:
             hunks = _promised(view, call) if dropped and view.language in SCRIPTS else _awaited(view, call)
             own = _made_async(view, call)
             if hunks and own is not None:
-                yield Candidate(tuple(sorted((*own, *hunks), key=lambda h: h.span.start)), "await", -4.0)
+                yield Candidate(tuple(sorted((*own, *hunks), key=lambda h: h.span.start)), "await", -EVIDENT)
 
 
 def _became_async(change: HeadChange) -> bool:
@@ -209,7 +209,8 @@ def arguments(view: View) -> Iterator[Candidate]:
                     hunks.append(Hunk(call.name, change.new.name))
                 hunks.append(Hunk(Span(call.brackets.start + 1, call.brackets.end - 1), text))
         for cluster in clusters(view, hunks):
-            yield Candidate(cluster, "arguments", 0.0)
+            is_open = any(HOLE in hunk.new_text for hunk in cluster)
+            yield Candidate(cluster, "arguments", 0.0 if is_open else -EVIDENT)
 
 
 def _rearranged(

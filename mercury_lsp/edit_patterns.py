@@ -19,6 +19,8 @@ NEAR_LINES = 8
 """Places of one pattern with no more lines between them are one edit."""
 PER_EXAMPLE = 4.0
 """Nats that each example of a pattern is worth, from the second on: a new line always costs the model something."""
+EVIDENT = 4.0
+"""Nats that a rule of the language is trusted with: left as it is, the code would be wrong."""
 ONE_EXAMPLE = 2.0
 """Nats by which a single example's repetition must make the code more probable."""
 BESIDE = 3

@@ -11,7 +11,7 @@ from tree_sitter import Node
 from mercury_lsp.call_patterns import SCRIPTS, calls, definition
 from mercury_lsp.changes import HeadChange, View, closing, head_changes, split_arguments
 from mercury_lsp.diffs import Hunk
-from mercury_lsp.edit_patterns import Candidate, clusters
+from mercury_lsp.edit_patterns import EVIDENT, Candidate, clusters
 from mercury_lsp.places import Function, function
 from mercury_lsp.text import Span
 
@@ -80,7 +80,7 @@ def _parameter_loop(view: View, change: HeadChange, one: str, many: str) -> Iter
         whole = Span(view.here.span(statements[using[0]]).start, view.here.span(statements[last]).end)
         hunk = _looped(view, whole, one, many)
         if hunk is not None:
-            yield Candidate((hunk,), "loop", -4.0, group=1)
+            yield Candidate((hunk,), "loop", -EVIDENT, group=1)
 
 
 def _depends(view: View, before: list[Node], statement: Node) -> bool:
@@ -97,7 +97,7 @@ def _result(view: View, change: HeadChange) -> Iterator[Candidate]:
     found = calls(view, change.new.name, definition(view, change))
     sites = [hunk for call in found if (hunk := _result_loop(view, call.whole)) is not None]
     for cluster in clusters(view, [*own, *sites]):
-        yield Candidate(cluster, "loop", -4.0)
+        yield Candidate(cluster, "loop", -EVIDENT)
 
 
 def _result_loop(view: View, call: Span) -> Hunk | None:
