@@ -41,11 +41,11 @@ from mercury_kernels import (
 from mercury_kernels.unmask import TILE
 from mercury_model import EMBEDDED, Request, load, store
 from mercury_model.checkpoint import read_checkpoint
+from mercury_model.config import Config
 from mercury_model.denoiser import Choice, Session, perform
 from mercury_model.local import LocalInfiller, n_cores
 from mercury_model.prompt import prompt
 from mercury_model.tokens import Tokens
-from mercury_model.config import Config
 from mercury_model.transformer import Weights
 
 ROOT = Path(__file__).parents[1]
