@@ -8,14 +8,14 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mercury_lsp.api import failures
 from mercury_lsp.api.failures import ApiError
 from mercury_lsp.api.pool import OverloadedError, Pool, Ticket, UnavailableError, log
 from mercury_lsp.engine import explain
-from mercury_model.draft import MASK_GLYPH, Draft, Request
+from mercury_model.draft import MASK_GLYPH, Draft, Request, Slot
 from mercury_model.errors import RequestError
 
 Json = dict[str, Any]
@@ -275,15 +275,33 @@ def canvas_text(draft: Draft) -> str:
     """The whole current text, a glyph for every masked slot."""
     if draft.done or not draft.n_open:
         return draft.text
-    drawn = "".join(MASK_GLYPH if slot.state == "masked" else slot.text for slot in draft.slots)
-    visible = sum(len(slot.text) for slot in draft.slots if slot.state != "masked")
-    # what the prompt's last token held before the middle begins is in the first slot, not in the text
-    return drawn[max(0, visible - len(draft.text)) :]
+    return "".join(MASK_GLYPH if slot.state == "masked" else slot.text for slot in drawn(draft))
+
+
+def drawn(draft: Draft) -> list[Slot]:
+    """The slots as they spell the text.
+
+    What the prompt's last token held before the middle begins stands in the first slots and not in the text; what was
+    written behind the text's end stands in the last ones.
+    """
+    visible = "".join(slot.text for slot in draft.slots if slot.state != "masked")
+    skip = max(0, visible.find(draft.text)) if draft.text else 0
+    left = len(draft.text)
+    out: list[Slot] = []
+    for slot in draft.slots:
+        if slot.state == "masked":
+            out.append(slot)
+            continue
+        text, skip = slot.text[skip:], max(0, skip - len(slot.text))
+        text, left = text[:left], left - len(text[:left])
+        if text:
+            out.append(replace(slot, text=text))
+    return out
 
 
 def canvas(draft: Draft) -> Json:
     """Our own field of a chunk: the slots as [text, state, confidence, revised], and what they cost so far."""
-    slots = [[s.text, s.state, round(s.confidence, 3), int(s.revised)] for s in draft.slots]
+    slots = [[s.text, s.state, round(s.confidence, 3), int(s.revised)] for s in drawn(draft)]
     return {
         "slots": slots,
         "text": draft.text,

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from mercury_model.draft import Request, Snippet
+from mercury_lsp.api.answering import canvas_text, drawn
+from mercury_model.draft import MASK_GLYPH, Draft, Request, Slot, Snippet
 from tests.api.serving import client_of
 from tests.api.test_chat import events_of
 from tests.fakes import FakeInfiller
@@ -134,3 +135,25 @@ async def test_cached_tokens_are_those_that_needed_no_prefill() -> None:
     async with client_of(FakeInfiller(script)) as client:
         usage = (await client.post(URL, json=fim())).json()["usage"]
     assert usage["cached_input_tokens"] == usage["prompt_tokens_details"]["cached_tokens"] == usage["prompt_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("slots", "text", "expected"),
+    [
+        ((" re", "turn", " x"), "return x", ["re", "turn", " x"]),
+        ((" ", "return", " x", ")", ")"), "return x", ["return", " x"]),
+        (("a", "b"), "ab", ["a", "b"]),
+        (("a",), "", []),
+    ],
+)
+def test_the_drawn_slots_spell_the_text_and_nothing_around_it(
+    slots: tuple[str, ...], text: str, expected: list[str]
+) -> None:
+    draft = Draft(text, tuple(Slot(piece, "settled", 1.0) for piece in slots))
+    assert [slot.text for slot in drawn(draft)] == expected
+
+
+def test_masks_keep_their_places_between_the_words() -> None:
+    masked = Slot("", "masked", 0.0)
+    slots = (Slot(" re", "settled", 1.0), masked, Slot(" x", "tentative", 0.5), masked)
+    assert canvas_text(Draft("re x", slots, n_open=2)) == f"re{MASK_GLYPH} x{MASK_GLYPH}"
