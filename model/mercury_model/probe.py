@@ -32,26 +32,43 @@ N_SIGNS = 6
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What the probe knows of a suffix. text: its beginning. vector [2H]: its first token's embedding, and the mean of
-    its first ones. openings i64 [n]: the tokens with which a text that begins like the suffix can begin; never empty.
+    """What the probe knows of a suffix. text: its beginning.
+
+    vector [2H]: its first token's embedding, and the mean of its first ones. openings: by the number of characters
+    that are written already, the tokens with which what is left can begin; filled as they are asked for.
     """
 
     text: str
     vector: Tensor
-    openings: Tensor
+    tokens: Tokens
+    openings: dict[int, Tensor]
+
+    def left(self, written: int) -> Tensor:
+        """i64 [n], never empty."""
+        if written not in self.openings:
+            found = openings(self.tokens, self.text[written:])
+            self.openings[written] = torch.tensor(found, device=self.vector.device)
+        return self.openings[written]
 
 
 def ending(tokens: Tokens, embed: Tensor, suffix: str) -> Ending:
     """embed [V, H]. An empty suffix begins with the end token."""
     text = suffix[: 4 * SUFFIX_CHARS]
     ids = tokens.encode(text)[:SUFFIX_TOKENS] or [tokens.end]
-    openings = {ids[0]}
+    rows = embed[torch.tensor(ids, device=embed.device)].float()
+    return Ending(text, torch.cat([rows[0], rows.mean(0)]), tokens, {})
+
+
+def openings(tokens: Tokens, text: str) -> list[int]:
+    """The tokens whose text is a beginning of `text`, the end token for an empty one; ascending."""
+    if not text:
+        return [tokens.end]
+    found = {tokens.encode(text[: 4 * SUFFIX_CHARS])[0]}
     for n in range(1, min(SUFFIX_CHARS, len(text)) + 1):
         whole = tokens.encode(text[:n])
         if len(whole) == 1:
-            openings.add(whole[0])
-    rows = embed[torch.tensor(ids, device=embed.device)].float()
-    return Ending(text, torch.cat([rows[0], rows.mean(0)]), torch.tensor(sorted(openings), device=embed.device))
+            found.add(whole[0])
+    return sorted(found)
 
 
 def overlap(text: str, suffix: str) -> int:
@@ -68,8 +85,8 @@ def signs(
     confidence: Tensor,
     end: int,
 ) -> Tensor:
-    """[R, 6]: log of the probability that the suffix's openings get together, of the end token, of the row's next
-    token; whether that is one of the openings; whether and how far the row's own token reaches into the suffix.
+    """[R, 6]: log of the probability that what is left of the suffix opens next, of the end token, of the row's next
+    token; whether that is one that opens it; whether and how far the row's own token reaches into the suffix.
 
     hidden [R, H]; written: the text of each row's own token; token [R] and confidence [R] are what the check proposed
     behind it: together with its logit they give the softmax's denominator, so the vocabulary is not gone through again.
@@ -77,12 +94,15 @@ def signs(
     hidden = hidden.float()
     log_p = confidence.float().clamp_min(1e-9).log()
     total = (hidden * embed[token].float()).sum(-1) - log_p
-    openings = (hidden @ embed[about.openings].float().T).logsumexp(-1) - total
     stop = hidden @ embed[end].float() - total
-    opens = (token[:, None] == about.openings).any(-1).float()
-    into = torch.tensor([float(overlap(text, about.text)) for text in written], device=hidden.device)
-    rows = [openings.clamp(-20, 0), stop.clamp(-20, 0), log_p, opens, (into > 0).float(), into.log1p()]
-    return torch.stack(rows, -1)
+    into = [overlap(text, about.text) for text in written]
+    left = [about.left(n) for n in into]
+    opening = torch.stack([(row @ embed[ids].float().T).logsumexp(-1) for row, ids in zip(hidden, left, strict=True)])
+    opens = torch.stack([(one == ids).any() for one, ids in zip(token, left, strict=True)]).float()
+    reached = torch.tensor(into, device=hidden.device, dtype=torch.float32)
+    # logarithms of probabilities in units of 5 nats, so that all signs are of the same size
+    rows = [(opening - total).clamp(-20, 0) / 5, stop.clamp(-20, 0) / 5, log_p / 5, opens]
+    return torch.stack([*rows, (reached > 0).float(), reached.log1p()], -1)
 
 
 class Probe:

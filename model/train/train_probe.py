@@ -14,7 +14,6 @@ import os
 import random
 import sys
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: threads that wait must not spin
@@ -29,6 +28,7 @@ from torch import Tensor
 
 from mercury_kernels import unmask
 from mercury_model.probe import FORMAT, N_SIGNS, ending, score, signs
+from mercury_model.tokens import Tokens
 
 CACHE = Path(__file__).parents[2] / ".cache"
 PART = 50
@@ -59,48 +59,57 @@ def written_with(middle: str, suffix: str, tokens: Vocabulary) -> list[int]:
 
 
 def collect(base: Base, shards: Shards, split: str, number: int, seed: int) -> dict[str, np.ndarray]:
-    """Part `number` of a split. Contexts are of 64 to 320 tokens: longer ones cost more and say little more."""
+    """Part `number` of a split: what costs a pass of the base, and the texts that all the rest is computed from.
+
+    Contexts are of 64 to 320 tokens: longer ones cost more and say little more.
+    """
     transformer, tokens = base.transformer, base.tokens
-    embed = transformer.weights.embed
-    found: dict[str, list[Tensor]] = {"hidden": [], "suffix": [], "signs": [], "of": [], "last": []}
-    kinds: list[str] = []
+    rows: list[Tensor] = []
+    columns: dict[str, list[int | float | str]] = {name: [] for name in ("ids", "token", "confidence", "of")}
+    middles: dict[str, list[str]] = {"suffix": [], "kinds": []}
     for i in range(PART):
         place = number * PART + i
         size = round(random.Random(f"{seed} {place}").uniform(64, 320))
-        source = examples(shards, seed, place, tokens=tokens, split=split, max_context=size)
-        for example in islice(source, 1):
-            suffix = tokens.decode(example.ids[2 : example.ids.index(tokens.fim_middle)])
-            middle = written_with(tokens.decode(example.middle), suffix, tokens)
-            ids = torch.tensor([*example.ids[: example.middle_start], *middle], device=base.device)
-            hidden = run(transformer, ids, transformer.new_cache())[example.middle_start :]
+        example = next(examples(shards, seed, place, tokens=tokens, split=split, max_context=size))
+        suffix = tokens.decode(example.ids[2 : example.ids.index(tokens.fim_middle)])
+        middle = written_with(tokens.decode(example.middle), suffix, tokens)
+        ids = torch.tensor([*example.ids[: example.middle_start], *middle], device=base.device)
+        hidden = run(transformer, ids, transformer.new_cache())[example.middle_start :]
+        proposal = unmask(hidden, transformer.weights.lm_head)
+        rows.append(hidden.half().cpu())
+        columns["ids"] += middle
+        columns["token"] += proposal.token.tolist()
+        columns["confidence"] += proposal.confidence.tolist()
+        columns["of"] += [i] * len(middle)
+        middles["suffix"].append(suffix[:200])
+        middles["kinds"].append(example.kind)
+    arrays = {name: np.array(values) for name, values in (columns | middles).items()}
+    return {"hidden": torch.cat(rows).numpy(), **arrays}
+
+
+def read(folder: Path, split: str, tokens: Tokens, embed: Tensor) -> Rows:
+    """All that was collected of a split. Raises ValueError if nothing was."""
+    found: dict[str, list[Tensor]] = {name: [] for name in ("hidden", "suffix", "signs", "of", "last")}
+    kinds: list[str] = []
+    for path in sorted(folder.glob(f"{split}-*.npz")):
+        part = dict(np.load(path))
+        of = torch.from_numpy(part["of"])
+        for i, suffix in enumerate(part["suffix"].tolist()):
+            mine = of == i
+            hidden = torch.from_numpy(part["hidden"])[mine].float()
             about = ending(tokens, embed, suffix)
-            proposal = unmask(hidden, transformer.weights.lm_head)
-            texts = [tokens.decode([token]) for token in middle]
+            written = [tokens.decode([token]) for token in part["ids"][mine.numpy()].tolist()]
+            token, confidence = (torch.from_numpy(part[name])[mine] for name in ("token", "confidence"))
             found["hidden"].append(hidden)
             found["suffix"].append(about.vector[None])
-            found["signs"].append(signs(hidden, embed, about, texts, proposal.token, proposal.confidence, tokens.end))
-            found["of"].append(torch.full((len(hidden),), i))
+            found["signs"].append(signs(hidden, embed, about, written, token, confidence, tokens.end))
+            found["of"].append(torch.full((len(hidden),), len(kinds)))
             found["last"].append(torch.arange(len(hidden)) == len(hidden) - 1)
-            kinds.append(example.kind)
-    arrays = {name: torch.cat(parts).cpu() for name, parts in found.items()}
-    half = {name: a.half() if a.is_floating_point() else a for name, a in arrays.items()}
-    return {**{name: a.numpy() for name, a in half.items()}, "kinds": np.array(kinds)}
-
-
-def read(folder: Path, split: str) -> Rows:
-    """All that was collected of a split. Raises ValueError if nothing was."""
-    parts = [dict(np.load(path)) for path in sorted(folder.glob(f"{split}-*.npz"))]
-    if not parts:
+            kinds.append(str(part["kinds"][i]))
+    if not kinds:
         raise ValueError(f"no rows of {split} in {folder}: collect some with --collect {split}=400")
-    starts = np.cumsum([0, *(len(part["kinds"]) for part in parts)])
-
-    def joined(name: str) -> Tensor:
-        tensor = torch.from_numpy(np.concatenate([part[name] for part in parts]))
-        return tensor.float() if tensor.is_floating_point() else tensor
-
-    of = torch.from_numpy(np.concatenate([part["of"] + start for part, start in zip(parts, starts, strict=False)]))
-    kinds = tuple(str(kind) for part in parts for kind in part["kinds"])
-    return Rows(joined("hidden"), joined("suffix"), joined("signs"), of, joined("last"), kinds)
+    joined = {name: torch.cat(parts) for name, parts in found.items()}
+    return Rows(joined["hidden"], joined["suffix"], joined["signs"], joined["of"], joined["last"], tuple(kinds))
 
 
 def fit(rows: Rows, seed: int, epochs: int, decay: float = 0.05) -> dict[str, Tensor]:
@@ -177,20 +186,20 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     options.folder.mkdir(parents=True, exist_ok=True)
-    if options.collect:
-        base = load_base(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-        shards = open_shards(options.corpus)
-        for split, n in (wanted.split("=") for wanted in options.collect):
-            for number in range(-(-int(n) // PART)):
-                path = options.folder / f"{split}-{number:05d}.npz"
-                if not path.exists():
-                    temporary = path.with_suffix(".tmp.npz.part")
-                    with temporary.open("wb") as file:
-                        np.savez(file, **collect(base, shards, split, number, options.seed))
-                    temporary.replace(path)
-                    print(path.name, flush=True)
+    base = load_base(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    shards = open_shards(options.corpus) if options.collect else None
+    for split, n in (wanted.split("=") for wanted in options.collect):
+        for number in range(-(-int(n) // PART)):
+            path = options.folder / f"{split}-{number:05d}.npz"
+            if shards is not None and not path.exists():
+                temporary = path.with_suffix(".part")
+                with temporary.open("wb") as file:
+                    np.savez(file, **collect(base, shards, split, number, options.seed))
+                temporary.replace(path)
+                print(path.name, flush=True)
     if options.out:
-        rows, held = read(options.folder, "train"), read(options.folder, "heldout")
+        embed = base.transformer.weights.embed.cpu()
+        rows, held = (read(options.folder, split, base.tokens, embed) for split in ("train", "heldout"))
         parts = fit(rows, options.seed, options.epochs)
         half = len(held.kinds) // 2
         threshold = best_threshold(parts, held, range(half))

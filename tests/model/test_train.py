@@ -17,7 +17,7 @@ from mercury_kernels import IGNORED, Dense, attention_bias, block_attention
 from mercury_model.adapter import load_adapter
 from mercury_model.drafter import Drafter, DrafterWeights, Link, load_drafter
 from mercury_model.errors import CheckpointError
-from mercury_model.probe import N_SIGNS, Probe, ending, overlap, score, signs
+from mercury_model.probe import N_SIGNS, Probe, ending, openings, overlap, score, signs
 from mercury_model.transformer import KVCache, Layer, Rows, Transformer
 from tests.model import tiny
 
@@ -425,15 +425,19 @@ def test_the_signs_of_an_end_are_probabilities_of_the_next_token(tmp_path: Path)
     base = frozen(tmp_path)
     embed, tokens = base.transformer.weights.embed, base.tokens
     about = ending(tokens, embed, "\n    return")
-    assert about.openings.tolist() == [10], "single bytes: only the first can open the suffix"
-    assert ending(tokens, embed, "").openings.tolist() == [tokens.end]
+    assert about.left(0).tolist() == [10], "single bytes: only the first can open the suffix"
+    assert about.left(1).tolist() == [32]
+    assert ending(tokens, embed, "").left(0).tolist() == [tokens.end]
+    assert openings(Merging(), ")\nab") == [1, 3]  # pyright: ignore[reportArgumentType]
     hidden = torch.randn(5, CONFIG.hidden) * 0.2
     p = (hidden @ embed.T).softmax(-1)
     token = p.argmax(-1)
     found = signs(hidden, embed, about, ["a", ")\n", "\n   ", "    ", "x"], token, p.amax(-1), tokens.end)
-    torch.testing.assert_close(found[:, 0], p[:, 10].log())
-    torch.testing.assert_close(found[:, 1], p[:, tokens.end].log())
-    assert found[:, 3].tolist() == (token == 10).float().tolist()
+    # behind "\n   " one more space is left of the suffix's indent, behind ")\n" four
+    opening = [10, 32, 32, 10, 10]
+    torch.testing.assert_close(found[:, 0], p[range(5), opening].log() / 5)
+    torch.testing.assert_close(found[:, 1], p[:, tokens.end].log() / 5)
+    assert found[:, 3].tolist() == (token == torch.tensor(opening)).float().tolist()
     assert found[:, 4].tolist() == [0, 1, 1, 0, 0]
     torch.testing.assert_close(found[:, 5], torch.tensor([0.0, 1, 4, 0, 0]).log1p())
 
