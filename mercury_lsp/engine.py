@@ -79,11 +79,17 @@ class Engine:
         self._closed = False
         self._failed_at: float | None = None
         self._status = Status()
+        self._n_runs = 0
         self._thread: threading.Thread | None = None
 
     @property
     def status(self) -> Status:
         return self._status
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs have begun since the start."""
+        return self._n_runs
 
     def start(self) -> None:
         """Begins to load the model in the background; without it the first request does."""
@@ -233,6 +239,7 @@ class Engine:
         if request is None or job.future.cancelled():
             return None
         draft: Draft | None = None
+        self._n_runs += 1
         drafts: Iterator[Draft] = infiller(request)
         try:
             for draft in drafts:

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fix": ("mercury_lsp.cli.fix", "repair syntax errors, as a diff"),
     "model": ("mercury_lsp.cli.model", "list, fetch, locate and verify the weights"),
     "eval": ("mercury_lsp.cli.evaluate", "measure the model on a benchmark"),
+    "bench": ("mercury_lsp.cli.bench", "replay typing through a server process and measure its answers"),
     "api": ("mercury_lsp.cli.api", "serve the HTTP API (Mercury-compatible) and the playground page"),
     "doctor": ("mercury_lsp.cli.doctor", "say what is installed, what is wrong and what helps"),
 }

@@ -230,8 +230,8 @@ def resumed(session: Session) -> dict[str, Any]:
 
 
 async def status(session: Session, _: NoArguments, token: Token) -> dict[str, Any]:
-    """What `mercury/status` says."""
-    return as_wire(session.status())
+    """What `mercury/status` says, and how many runs of the model have begun."""
+    return {**as_wire(session.status()), "runs": session.engine.n_runs}
 
 
 async def select_model(session: Session, given: ModelArguments, token: Token) -> dict[str, Any]:

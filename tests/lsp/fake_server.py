@@ -4,8 +4,9 @@ Environment: FAKE_TEXT (what the model writes), FAKE_PER_STEP (tokens a pass), F
 file exists), FAKE_LOAD_ERROR (loading fails so often), FAKE_PRINT (the model prints to stdout), FAKE_GATED (every
 pass waits for `test/allow`).
 
-Requests of the tests: `test/counters`, `test/script {text, gated}`, `test/allow {passes}`, and `test/wait
-{runs, drafts}` which answers when so many runs began and so many drafts were taken in by the server.
+Requests of the tests: `test/counters`, `test/forget` (the requests), `test/script {text, gated}`,
+`test/allow {passes}`, and `test/wait {runs, drafts}` which answers when so many runs
+began and so many drafts were taken in by the server.
 """
 
 import asyncio
@@ -97,6 +98,10 @@ def counters(_: Any) -> dict[str, Any]:
     }
 
 
+def forget(_: Any) -> None:
+    INFILLER.requests.clear()
+
+
 def script(params: Any) -> None:
     with INFILLER.changed:
         INFILLER.script = params.text
@@ -134,6 +139,7 @@ def main() -> int:
     configure_logging("info")
     server = build_server(load)
     server.feature("test/counters")(counters)
+    server.feature("test/forget")(forget)
     server.feature("test/script")(script)
     server.feature("test/allow")(allow)
     server.feature("test/wait")(wait)
