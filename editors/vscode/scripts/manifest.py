@@ -26,7 +26,10 @@ def current() -> str:
 
 
 def scope(name: str) -> str:
-    """One model serves a window; the rest may differ from folder to folder."""
+    """One model serves a window; where text may be sent is the user's to say, never a workspace's; the rest may differ
+    from folder to folder."""
+    if name.startswith("mercury.remote."):
+        return "machine"
     return "window" if name.startswith("mercury.model.") else "resource"
 
 

@@ -108,10 +108,10 @@ export class Server {
 		};
 	}
 
+	/** Asks no other part of VS Code for anything: when the window closes, nobody would answer. */
 	async stop(): Promise<void> {
 		const client = this.client;
 		this.client = undefined;
-		await vscode.commands.executeCommand("setContext", "mercury.running", false);
 		if (client?.isRunning()) {
 			await client.stop();
 		}
@@ -120,6 +120,7 @@ export class Server {
 
 	async restart(): Promise<void> {
 		await this.stop();
+		await vscode.commands.executeCommand("setContext", "mercury.running", false);
 		await this.start();
 	}
 

@@ -29,7 +29,7 @@ export class StatusItem implements vscode.Disposable {
 		}[status.kind];
 		const where = [status.model, status.device].filter(Boolean).join(" · ");
 		const word = { Normal: where, Inactive: "inactive", Warning: where, Error: "problem" }[status.kind];
-		this.show(word, status.message || where, severity, status.busy && status.kind === "Normal");
+		this.show(word, status.message, severity, status.busy && status.kind === "Normal");
 	}
 
 	/** A state that the server cannot tell, because it is not there. */

@@ -1,0 +1,32 @@
+;;; eglot.el --- drives eglot over the server in batch mode  -*- lexical-binding: t -*-
+;; Usage: emacs --batch -l eglot.el SERVER FILE. Prints the candidates at the end of the line `x = ', then the file
+;; after the first quick fix in its second line.
+(require 'eglot)
+(require 'python)
+
+(let ((server (pop command-line-args-left))
+      (file (pop command-line-args-left))
+      (eglot-sync-connect 60)
+      (eglot-connect-timeout 60)
+      (eglot-confirm-server-initiated-edits nil))
+  (setq eglot-server-programs `((python-mode . (,server))))
+  (find-file file)
+  (python-mode)
+  (apply #'eglot--connect (eglot--guess-contact))
+  (eglot--managed-mode 1)
+  (goto-char (point-max))
+  (insert "x = ")
+  (let* ((table (nth 2 (eglot-completion-at-point)))
+         (all (all-completions "" table)))
+    (princ (format "candidates %S\n" (mapcar #'substring-no-properties all))))
+  (goto-char (point-min))
+  (forward-line 1)
+  (end-of-line)
+  (let ((server (eglot-current-server))
+        (actions (eglot-code-actions (point) (point) "quickfix" nil)))
+    (princ (format "actions %S\n" (mapcar (lambda (a) (plist-get a :title)) actions)))
+    (eglot--read-execute-code-action actions server "quickfix")
+    (with-timeout (60) ; the edit comes as a request of the server's
+      (while (not (save-excursion (goto-char (point-min)) (search-forward "(values):" nil t)))
+        (accept-process-output nil 0.1))))
+  (princ (buffer-substring-no-properties (point-min) (point-max))))
