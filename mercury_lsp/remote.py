@@ -466,6 +466,11 @@ def _told(error: Exception, endpoint: Endpoint) -> ModelError:
         return error
     if isinstance(error, httpx.TimeoutException):
         return RemoteError(f"{endpoint.host} did not answer in time: is it busy, or behind a proxy?")
+    if isinstance(error, httpx.ConnectError) and "CERTIFICATE" in str(error).upper():
+        return RemoteError(
+            f"{endpoint.host} has a certificate that this system does not trust: put its CA, or the proxy's, "
+            "into the system's store"
+        )
     if isinstance(error, httpx.HTTPError):
         return RemoteError(f"{endpoint.host} cannot be reached ({type(error).__name__}): check the URL and the network")
     return RemoteError(f"{endpoint.host} gave an answer that is none ({type(error).__name__}): is the URL right?")

@@ -19,6 +19,9 @@ from mercury_lsp.syntax import scope_at
 from mercury_lsp.text import Document
 from mercury_model.draft import Draft, Infiller, Request
 
+LONGEST = 20_000
+"""Characters; a model elsewhere may not keep to max_tokens, and editors have stumbled over less."""
+
 
 class Run:
     """Submitted when it is made; the engine stops it when the document's next run begins, or is cancelled.
@@ -61,7 +64,7 @@ class Run:
         Cancelling the wait leaves the run alone: another request may want it.
         """
         draft = await asyncio.shield(asyncio.wrap_future(self._future))
-        if draft is None or self._region is None:
+        if draft is None or self._region is None or len(draft.text) > LONGEST:
             return None
         # parsing a large buffer takes longer than the event loop may be held
         edit = await asyncio.to_thread(completion_edit, self._region, draft.text, confidence=draft.confidence)

@@ -256,7 +256,7 @@ def test_stopping_while_an_answer_is_awaited_closes_the_connection() -> None:
         remote_model.close()
 
 
-def test_the_language_server_s_model_can_be_our_own_api() -> None:
+def test_I6_the_language_server_s_model_can_be_our_own_api() -> None:
     def script(request: Request) -> str:
         return (request.original or "x + 1").replace("alpha", "beta")
 

