@@ -23,6 +23,7 @@ from mercury_model.hub import checkpoint_folder
 from mercury_model.infill import default_policy, infill
 from mercury_model.likelihood import log_likelihood
 from mercury_model.published import read_published
+from mercury_model.shared import SharedPasses
 from mercury_model.span_denoiser import SpanDenoiser
 from mercury_model.store import TOKENIZER, Paths, ensure
 from mercury_model.tokens import Tokens
@@ -46,6 +47,10 @@ class LocalInfiller:
 
     def __call__(self, request: Request, /) -> Iterator[Draft]:
         return infill(self.denoiser, request)
+
+    def batch(self) -> SharedPasses:
+        """Passes for several requests at once; while they run, none may be iterated beside them."""
+        return SharedPasses(self.denoiser)
 
     def count_tokens(self, text: str, /) -> int:
         return self.denoiser.tokens.count(text)
