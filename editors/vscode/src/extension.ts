@@ -23,7 +23,7 @@ export function activate(context: vscode.ExtensionContext): void {
 		started.onNotification(STATUS, (params: Status) => status.update(params));
 		started.onNotification(CANVAS, (params: Canvas) => rewriter.draw(params));
 	};
-	server = new Server(context, log, listen, (text) => status.missing(text));
+	server = new Server(context, log, listen, (text) => status.missing(text), nextEdit);
 	const current = server;
 
 	const execute = async (command: string, argument?: object): Promise<void> => {

@@ -8,7 +8,8 @@ import type { LanguageClient } from "vscode-languageclient/node";
 import { asContent } from "./canvas";
 import { NEXT_EDIT, type NextEdits } from "./protocol";
 
-const PAUSE_MS = 200;
+/** After a change for which VS Code asks for no ghost text, as a paste. */
+const PAUSE_MS = 1000;
 const MOST_DISMISSED = 100;
 const METHOD_NOT_FOUND = -32601;
 
@@ -38,6 +39,8 @@ export class NextEdit implements vscode.Disposable {
 	private shown: Shown | undefined;
 	private timer: NodeJS.Timeout | undefined;
 	private asking: vscode.CancellationTokenSource | undefined;
+	/** Something has changed, and ghost text was asked for, but is not there yet. */
+	private waits = false;
 	private unanswered: LanguageClient | undefined;
 
 	constructor(private readonly client: () => LanguageClient | undefined) {
@@ -60,7 +63,29 @@ export class NextEdit implements vscode.Disposable {
 			return; // after an undo or redo nothing is offered
 		}
 		if (vscode.workspace.getConfiguration("mercury", event.document).get("nextEdit.enabled")) {
-			this.timer = setTimeout(() => void this.ask(), PAUSE_MS);
+			this.timer = setTimeout(() => {
+				this.timer = undefined;
+				void this.ask();
+			}, PAUSE_MS);
+		}
+	}
+
+	/** The server is asked for ghost text: that comes first. */
+	waitForGhost(document: vscode.TextDocument): void {
+		if (document === vscode.window.activeTextEditor?.document) {
+			this.waits ||= this.timer !== undefined;
+			clearTimeout(this.timer);
+			this.timer = undefined;
+		}
+	}
+
+	/** The server has answered how much ghost text there is: a next edit is looked for only where there is none. */
+	suggested(document: vscode.TextDocument, count: number): void {
+		if (this.waits && document === vscode.window.activeTextEditor?.document) {
+			this.waits = false;
+			if (count === 0) {
+				void this.ask();
+			}
 		}
 	}
 
@@ -183,6 +208,8 @@ export class NextEdit implements vscode.Disposable {
 
 	hide(): void {
 		clearTimeout(this.timer);
+		this.timer = undefined;
+		this.waits = false;
 		this.asking?.cancel();
 		this.asking = undefined;
 		if (this.shown) {

@@ -6,6 +6,7 @@ import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, type ServerOptions, Trace } from "vscode-languageclient/node";
 import { findServer } from "./find";
 import { install } from "./install";
+import type { NextEdit } from "./nextEdit";
 
 /** Settings that only this extension knows; the server would report them as unknown. */
 const OWN = ["path", "interpreter", "nextEdit", "trace"];
@@ -46,6 +47,7 @@ export class Server {
 		private readonly log: vscode.LogOutputChannel,
 		private readonly listen: (client: LanguageClient) => void,
 		private readonly missing: (text: string) => void,
+		private readonly ghost: Pick<NextEdit, "waitForGhost" | "suggested">,
 	) {}
 
 	private get environment(): string {
@@ -92,9 +94,18 @@ export class Server {
 			initializationOptions: { mercury: { ...serverSettings(), canvas: true } },
 			middleware: {
 				// text that was computed for one cursor would be put at all of them
-				provideInlineCompletionItems: (document, position, context, token, next) => {
+				provideInlineCompletionItems: async (document, position, context, token, next) => {
 					const editor = vscode.window.activeTextEditor;
-					return editor && editor.selections.length > 1 ? [] : next(document, position, context, token);
+					if (editor && editor.selections.length > 1) {
+						return [];
+					}
+					this.ghost.waitForGhost(document);
+					const found = (await next(document, position, context, token)) ?? [];
+					const items = Array.isArray(found) ? found : found.items;
+					if (!token.isCancellationRequested) {
+						this.ghost.suggested(document, items.length);
+					}
+					return items;
 				},
 				workspace: {
 					configuration: (params) =>
