@@ -6,7 +6,7 @@ It knows nothing about the server but the protocol and the command `mercury.stat
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -164,7 +164,7 @@ async def _loaded(client: LanguageClient) -> str:
 
 
 @asynccontextmanager
-async def _server(command: Sequence[str], options: dict[str, Any]) -> AsyncIterator[LanguageClient]:
+async def _server(command: Sequence[str], options: dict[str, Any]) -> AsyncGenerator[LanguageClient]:
     client = LanguageClient("typing", "1")
     for method in _QUIET:
         client.feature(method)(_nothing)
