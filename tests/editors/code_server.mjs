@@ -50,7 +50,6 @@ export async function open(files, server, settings = {}) {
 			"workbench.colorTheme": "Default Dark Modern",
 			"workbench.activityBar.location": "hidden",
 			"workbench.secondarySideBar.defaultVisibility": "hidden",
-			"chat.disableAIFeatures": true,
 			"chat.commandCenter.enabled": false,
 			"telemetry.telemetryLevel": "off",
 			"extensions.autoCheckUpdates": false,

@@ -100,9 +100,10 @@ export class Server {
 						return [];
 					}
 					this.ghost.waitForGhost(document);
+					const { version } = document;
 					const found = (await next(document, position, context, token)) ?? [];
 					const items = Array.isArray(found) ? found : found.items;
-					if (!token.isCancellationRequested) {
+					if (!token.isCancellationRequested && document.version === version) {
 						this.ghost.suggested(document, items.length);
 					}
 					return items;
