@@ -182,7 +182,7 @@ class Code {
 			([selector, wanted]) =>
 				[...document.querySelectorAll(selector)]
 					.map((one) => one.textContent)
-					.join("\n")
+					.join("")
 					.replaceAll("\u00a0", " ")
 					.includes(wanted),
 			[GHOST, part],
