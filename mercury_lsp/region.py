@@ -130,9 +130,9 @@ def cut_windows(document: Document, hole: Span, budget: Budget, count_tokens: Co
 
 
 def request_for(region: EditRegion, **fields: Any) -> Request:
-    """The Request for a region: prefix, suffix, and the syntax rule that ends the middle.
+    """The Request for a region: prefix, suffix, the syntax rule that ends the middle, and the judge of its syntax.
 
-    fields: any other field of Request; `prefix`, `suffix`, `document` and `end` may be overridden too.
+    fields: any other field of Request; `prefix`, `suffix`, `document`, `end` and `judge` may be overridden too.
     """
     text = region.document.text
     before, after = region.around
@@ -142,12 +142,26 @@ def request_for(region: EditRegion, **fields: Any) -> Request:
         "suffix": model_text(region.after.of(text)),
         "document": region.document.uri,
         "end": end,
+        "judge": partial(_objections, before, model_text(region.replaced), after, region.document.language),
     }
     return Request(**(given | fields))
 
 
 def _end(before: str, after: str, language: str, kind: Kind, text: str) -> int | None:
     return syntax.complete_unit(before, text, after, language, kind)
+
+
+def _objections(before: str, replaced: str, after: str, language: str, text: str) -> list[tuple[int, int]]:
+    """Spans of `text` under syntax errors, if there are more of them with `text` in place of `replaced` than before.
+
+    Errors elsewhere that the text causes are laid at its nearest end.
+    """
+    problems = syntax.errors(before + text + after, language)
+    if not problems or len(problems) <= (syntax.n_errors(before + replaced + after, language) or 0):
+        return []
+    n, start = len(text), len(before)
+    spans = [(p.span.start - start, p.span.end - start) for p in problems]
+    return sorted((min(max(a, 0), n), min(max(b, 0), n)) for a, b in spans)
 
 
 def _word(char: str) -> bool:

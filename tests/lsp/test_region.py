@@ -213,3 +213,24 @@ def test_line_counts_are_remembered() -> None:
     n_first = len(counted)
     assert completion_region(document.apply(Span(cursor, cursor), "1", 2), cursor + 1, BUDGET, count, region)
     assert len(counted) == n_first + 1
+
+
+@pytest.mark.parametrize(
+    ("buffer", "answer", "objects"),
+    [
+        ("def f(x):\n    return ‸\n", "x + 1", False),
+        ("def f(x):\n    return ‸\n", "x + )", True),
+        ("def f(x):\n    y = g(‸)\n", "x, 1)", False),
+        ("def f(x:\n    return ‸\n", "x", False),  # what was wrong before is not held against the answer
+        ("a = 1\n‸\nb = 2\n", "for in x:", True),
+        ("some text ‸", "anything ( at all", False),
+    ],
+)
+def test_the_judge_objects_to_what_parses_worse_and_points_into_the_text(
+    buffer: str, answer: str, objects: bool
+) -> None:
+    request = request_for(region_at(buffer, "python" if "some" not in buffer else "plaintext"))
+    assert request.judge is not None
+    found = list(request.judge(answer))
+    assert bool(found) is objects
+    assert all(0 <= a <= b <= len(answer) for a, b in found)
