@@ -50,6 +50,7 @@ export async function open(files, server, settings = {}) {
 			"workbench.colorTheme": "Default Dark Modern",
 			"workbench.activityBar.location": "hidden",
 			"workbench.secondarySideBar.defaultVisibility": "hidden",
+			"chat.disableAIFeatures": true,
 			"chat.commandCenter.enabled": false,
 			"telemetry.telemetryLevel": "off",
 			"extensions.autoCheckUpdates": false,
@@ -77,7 +78,7 @@ export async function open(files, server, settings = {}) {
 		child.on("exit", (status) => reject(new Error(`code-server ended with ${status}`)));
 	});
 	const browser = await chromium.launch({ executablePath: given.chromium, args: ["--no-sandbox"] });
-	const page = await browser.newPage({ viewport: { width: 1000, height: 560 }, deviceScaleFactor: 1.5 });
+	const page = await browser.newPage({ viewport: { width: 900, height: 400 }, deviceScaleFactor: 1.5 });
 	page.setDefaultTimeout(SECONDS);
 	await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(project)}`);
 	await page.waitForSelector(".monaco-workbench .part.editor");
