@@ -8,7 +8,7 @@ const given = JSON.parse(process.env.MERCURY_EDITOR_TEST);
 
 /** A program that starts the server over a model that writes what `texts` has for the file's first line. */
 const server = `#!/bin/sh
-cd ${given.root} && exec ${given.python} -m tests.editors.scripted_server
+cd ${given.root} && FAKE_DELAY=0.25 exec ${given.python} -m tests.editors.scripted_server
 `;
 
 const FILES = {
@@ -129,7 +129,12 @@ test("a rewrite fills in, is accepted as one undo step", async () => {
 	await input.waitFor();
 	await input.fill("use sum");
 	await code.press("Enter");
-	await code.page.waitForFunction(() => document.querySelector(".view-lines")?.textContent.includes("passes,"));
+	// what a decoration adds stands in the style sheet, not in the page's text
+	await code.page.waitForFunction(() =>
+		[...document.querySelectorAll(".view-lines span")].some((one) =>
+			getComputedStyle(one, "::after").content.includes("sum"),
+		),
+	);
 	await code.picture("vscode-rewrite-canvas.png");
 	await code.page.locator(".monaco-diff-editor").waitFor();
 	await code.page.waitForFunction(() =>
@@ -155,7 +160,7 @@ test("a rewrite that is rejected leaves the text alone", async () => {
 	await input.waitFor();
 	await input.fill("use sum");
 	await code.press("Enter");
-	await code.page.locator(".monaco-diff-editor").waitFor();
+	await code.page.locator(".monaco-diff-editor .monaco-editor.focused").waitFor();
 	await code.press("Escape");
 	await code.page.locator(".monaco-diff-editor").waitFor({ state: "detached" });
 	await code.until(old);
