@@ -135,14 +135,24 @@ class Code {
 		throw new Error("the extension has no server");
 	}
 
-	/** Opens a file and waits until its editor has the keys. */
+	/** Opens a file and waits until its editor has the keys. An editor that still moves the focus closes the list: again. */
 	async file(name) {
-		await this.page.keyboard.press("Control+P");
 		const input = this.page.locator(".quick-input-widget input").first();
-		await input.waitFor();
-		await input.fill(name);
-		await this.page.locator(".quick-input-list .monaco-list-row", { hasText: name }).first().waitFor();
+		const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: name }).first();
+		for (const end = Date.now() + SECONDS; ; ) {
+			await this.page.keyboard.press("Control+P");
+			try {
+				await input.fill(name, { timeout: 5000 });
+				await row.waitFor({ timeout: 5000 });
+				break;
+			} catch (error) {
+				if (Date.now() > end) {
+					throw error;
+				}
+			}
+		}
 		await this.page.keyboard.press("Enter");
+		await this.page.locator(".tab.active", { hasText: name }).first().waitFor();
 		await this.page.locator(".monaco-editor.focused").first().waitFor();
 	}
 

@@ -70,14 +70,19 @@ export class CanvasView implements vscode.Disposable {
 		for (let row = first; row <= last; row++) {
 			const length = editor.document.lineAt(row).text.length;
 			hidden.push(new vscode.Range(row, 0, row, length));
-			for (const piece of drawn[row - first] ?? []) {
-				options.push({
-					range: new vscode.Range(row, length, row, length),
-					renderOptions: {
-						after: { contentText: asContent(piece.text), color: new vscode.ThemeColor(COLOURS[piece.state]) },
-					},
-				});
+			// Pieces at the same place come out in any order, so each has a column of the hidden text to itself. A line
+			// that is too short for that has its last pieces in one colour.
+			const pieces = drawn[row - first] ?? [];
+			for (const piece of pieces.splice(length + 1)) {
+				const end = pieces.at(-1);
+				if (end) {
+					end.text += piece.text;
+				}
 			}
+			pieces.forEach((piece, column) => {
+				const after = { contentText: asContent(piece.text), color: new vscode.ThemeColor(COLOURS[piece.state]) };
+				options.push({ range: new vscode.Range(row, column, row, column), renderOptions: { after } });
+			});
 		}
 		editor.setDecorations(this.hidden, hidden);
 		editor.setDecorations(this.draft, options);
