@@ -3,38 +3,13 @@
 import * as vscode from "vscode";
 import { type Canvas, MASK, type Slot } from "./protocol";
 
-/** Text and whether it is settled. */
-interface Piece {
-	text: string;
-	state: Slot["state"];
+/** The canvas as lines of text, masked slots drawn as such. */
+export function canvasLines(slots: readonly Slot[]): string[] {
+	return slots
+		.map((slot) => (slot.state === "masked" ? MASK : slot.text))
+		.join("")
+		.split("\n");
 }
-
-/** The canvas as lines of pieces; neighbours in the same state are joined. */
-export function canvasLines(slots: readonly Slot[]): Piece[][] {
-	const lines: Piece[][] = [[]];
-	for (const slot of slots) {
-		const parts = (slot.state === "masked" ? MASK : slot.text).split("\n");
-		parts.forEach((text, index) => {
-			if (index > 0) {
-				lines.push([]);
-			}
-			const line = lines[lines.length - 1];
-			const last = line?.at(-1);
-			if (last && last.state === slot.state) {
-				last.text += text;
-			} else if (text) {
-				line?.push({ text, state: slot.state });
-			}
-		});
-	}
-	return lines;
-}
-
-const COLOURS: Record<Slot["state"], string> = {
-	masked: "editorGhostText.foreground",
-	tentative: "editorWarning.foreground",
-	settled: "editor.foreground",
-};
 
 export class CanvasView implements vscode.Disposable {
 	private readonly hidden = vscode.window.createTextEditorDecorationType({
@@ -45,7 +20,7 @@ export class CanvasView implements vscode.Disposable {
 		// the old text makes room for the draft that stands in its place
 		textDecoration: "none; display: none",
 	});
-	private readonly draft = vscode.window.createTextEditorDecorationType({ isWholeLine: true });
+	private readonly draft = vscode.window.createTextEditorDecorationType({});
 	private shownIn: vscode.TextEditor | undefined;
 
 	/** Draws one step over the lines of its range. */
@@ -54,35 +29,26 @@ export class CanvasView implements vscode.Disposable {
 		const first = canvas.range.start.line;
 		const last = Math.min(canvas.range.end.line, editor.document.lineCount - 1);
 		const lines = canvasLines(canvas.slots);
-		if (lines.at(-1)?.length === 0) {
+		if (lines.at(-1) === "") {
 			lines.pop();
 		}
-		// what does not find a line of its own stands behind the last one
 		const room = last - first + 1;
 		const drawn = lines.slice(0, room);
-		for (const line of lines.slice(room)) {
-			drawn.at(-1)?.push({ text: " ⏎ ", state: "masked" }, ...line);
+		if (lines.length > room) {
+			// what does not find a line of its own stands behind the last one
+			drawn.push([drawn.pop(), ...lines.slice(room)].join(" ⏎ "));
 		}
 		const open = canvas.slots.filter((slot) => slot.state === "masked").length;
-		drawn[0]?.push({ text: `    ${canvas.forwards} passes, ${open} open`, state: "masked" });
 		const hidden: vscode.Range[] = [];
 		const options: vscode.DecorationOptions[] = [];
 		for (let row = first; row <= last; row++) {
 			const length = editor.document.lineAt(row).text.length;
+			const told = row === first ? `    ${canvas.forwards} passes, ${open} open` : "";
+			// one piece of text for a line: VS Code gives several at the same place no order
+			const contentText = asContent((drawn[row - first] ?? "") + told);
+			const after = { contentText, color: new vscode.ThemeColor("editor.foreground") };
 			hidden.push(new vscode.Range(row, 0, row, length));
-			// Pieces at the same place come out in any order, so each has a column of the hidden text to itself. A line
-			// that is too short for that has its last pieces in one colour.
-			const pieces = drawn[row - first] ?? [];
-			for (const piece of pieces.splice(length + 1)) {
-				const end = pieces.at(-1);
-				if (end) {
-					end.text += piece.text;
-				}
-			}
-			pieces.forEach((piece, column) => {
-				const after = { contentText: asContent(piece.text), color: new vscode.ThemeColor(COLOURS[piece.state]) };
-				options.push({ range: new vscode.Range(row, column, row, column), renderOptions: { after } });
-			});
+			options.push({ range: new vscode.Range(row, length, row, length), renderOptions: { after } });
 		}
 		editor.setDecorations(this.hidden, hidden);
 		editor.setDecorations(this.draft, options);
