@@ -10,15 +10,19 @@ import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-import numpy as np
 from tree_sitter import Language, Node, Parser, Point, Tree
 
 from mercury_lsp.languages import GRAMMARS, Grammar, grammar_of, language_of
 from mercury_lsp.lexical import scan_before
 from mercury_lsp.text import Document, Span, indent_of, utf8
 from mercury_lsp.units import complete_unit, ends_docstring, opens_block, repeat_start
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 __all__ = [
     "GRAMMARS",
@@ -41,7 +45,6 @@ __all__ = [
     "window",
 ]
 
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Scope = Literal["code", "comment", "string"]
 
 WINDOW_LINES = 300
@@ -157,6 +160,8 @@ def _parse_near(text: str, name: str) -> Parsed:
     data = _data(text)
     tree = None
     if last is not None:
+        import numpy as np  # not at the top: see text.py
+
         size = min(len(data), len(last.data))
         one, other = np.frombuffer(data, np.uint8), np.frombuffer(last.data, np.uint8)
         start = _n_equal(one[:size], other[:size])
@@ -169,7 +174,7 @@ def _parse_near(text: str, name: str) -> Parsed:
     return parsed
 
 
-def _n_equal(one: Bytes, other: Bytes) -> int:
+def _n_equal(one: "Bytes", other: "Bytes") -> int:
     """Number of leading elements that are equal in two arrays of one length."""
     differs = one != other
     return int(differs.argmax()) if differs.any() else len(one)

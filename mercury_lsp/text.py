@@ -10,11 +10,14 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal
 
 from mercury_lsp.languages import grammar_of, language_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Starts = np.ndarray[Any, np.dtype[np.int64]]
 
 __all__ = [
     "Document",
@@ -30,7 +33,6 @@ _NEWLINE = re.compile(r"\r\n|\n|\r")
 _INDENTED = re.compile(r"(?:\A|(?<=[\r\n]))([ \t]*)(?=[^\s])")
 _SAMPLE = 50_000  # characters looked at to find out how a file is indented
 
-Starts = np.ndarray[Any, np.dtype[np.int64]]
 Newline = Literal["\n", "\r\n", "\r"]
 
 
@@ -72,7 +74,7 @@ class Document:
     text: str
 
     @cached_property
-    def _starts(self) -> Starts:
+    def _starts(self) -> "Starts":
         return _line_starts(self.text)
 
     @property
@@ -82,7 +84,7 @@ class Document:
 
     def line_of(self, offset: int) -> int:
         """Index of the line that holds `offset`; offsets outside the text are clamped into it."""
-        return max(0, int(np.searchsorted(self._starts, offset, side="right")) - 1)
+        return max(0, int(self._starts.searchsorted(offset, side="right")) - 1)
 
     def line_span(self, line: int, keepend: bool = False) -> Span:
         """Where line `line` (0-based, clamped) stands, with its newline or without."""
@@ -102,6 +104,8 @@ class Document:
 
         A span outside the text is clamped into it.
         """
+        import numpy as np  # see _line_starts
+
         start = min(max(span.start, 0), len(self.text))
         end = min(max(span.end, start), len(self.text))
         text = "".join((self.text[:start], new_text, self.text[end:]))
@@ -165,7 +169,10 @@ def utf8(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _line_starts(text: str) -> Starts:
+def _line_starts(text: str) -> "Starts":
+    # not at the top: importing it takes a sixth of the time in which `initialize` is to be answered
+    import numpy as np
+
     return np.array([0, *(m.end() for m in _NEWLINE.finditer(text))], dtype=np.int64)
 
 
