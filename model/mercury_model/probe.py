@@ -106,7 +106,10 @@ def signs(
 
 
 class Probe:
-    """of_hidden [r, H], of_suffix [r, 2H], of_signs [r, 6], bias [r], out [r], out_bias []. end: the end token."""
+    """of_hidden [r, H], of_suffix [r, 2H], of_signs [r, 6], bias [r], out [r], direct [6], out_bias [].
+
+    end: the end token.
+    """
 
     def __init__(self, parts: dict[str, Tensor], embed: Tensor, end: int, threshold: float) -> None:
         self.parts = {name: tensor.to(embed.device, torch.float32) for name, tensor in parts.items()}
@@ -150,4 +153,4 @@ class Probe:
 def score(parts: dict[str, Tensor], hidden: Tensor, suffix: Tensor, extra: Tensor) -> Tensor:
     """The head itself: hidden [R, H], suffix [1 or R, 2H], extra [R, 6] -> logits [R]."""
     x = hidden.float() @ parts["of_hidden"].T + suffix @ parts["of_suffix"].T + extra @ parts["of_signs"].T
-    return torch.nn.functional.silu(x + parts["bias"]) @ parts["out"] + parts["out_bias"]
+    return torch.nn.functional.silu(x + parts["bias"]) @ parts["out"] + extra @ parts["direct"] + parts["out_bias"]

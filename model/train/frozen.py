@@ -95,14 +95,14 @@ class Base:
 class Replay:
     """Contexts that are used several times, for the base's pass costs more than the step that learns from it.
 
-    `group` contexts are gone through `times` times, each time in another order, then the next ones. Which context
-    a micro-step uses depends on its number alone. read(n): the n-th context.
+    `group` contexts are gone through `times` times, each time in another order, then the next ones. Which context a
+    micro-step uses depends on its number alone. read(n): the n-th context.
     """
 
     read: Callable[[int], Context]
     seed: int
-    group: int = 64
-    times: int = 6
+    group: int = 256
+    times: int = 3
     held: dict[int, Context] = field(default_factory=dict[int, Context])
 
     def of(self, micro_step: int) -> int:

@@ -116,7 +116,7 @@ def main() -> int:
     parser.add_argument("--lr", type=float, default=4e-4)
     parser.add_argument("--anchors", type=int, default=96, help="blocks per sequence")
     parser.add_argument("--accumulate", type=int, default=2, help="sequences per optimiser step")
-    parser.add_argument("--times", type=int, default=6, help="micro-steps that each pass of the base serves")
+    parser.add_argument("--times", type=int, default=2, help="micro-steps that each pass of the base serves")
     parser.add_argument("--context", type=int, default=384, help="tokens before the middle at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
@@ -152,7 +152,8 @@ def main() -> int:
         ids = long_enough(shards, options.seed, number, base.tokens, options.context)
         return base.read(ids, shortlist, range(base.config.n_layers))
 
-    contexts = Replay(read, options.seed, times=options.times)
+    # all layers' keys and values of a context take some 20 MB
+    contexts = Replay(read, options.seed, group=48, times=options.times)
 
     def micro_step(number: int) -> Measured:
         rng = np.random.default_rng((options.seed, number))

@@ -76,7 +76,7 @@ def main() -> int:
     parser.add_argument("--lr", type=float, default=4e-4)
     parser.add_argument("--anchors", type=int, default=192, help="blocks per sequence")
     parser.add_argument("--accumulate", type=int, default=1, help="sequences per optimiser step")
-    parser.add_argument("--times", type=int, default=6, help="micro-steps that each pass of the base serves")
+    parser.add_argument("--times", type=int, default=3, help="micro-steps that each pass of the base serves")
     parser.add_argument("--context", type=int, default=384, help="tokens before the middle at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)

@@ -112,9 +112,10 @@ def read(folder: Path, split: str, tokens: Tokens, embed: Tensor) -> Rows:
     return Rows(joined["hidden"], joined["suffix"], joined["signs"], joined["of"], joined["last"], tuple(kinds))
 
 
-def fit(rows: Rows, seed: int, epochs: int, decay: float = 0.05) -> dict[str, Tensor]:
-    """The probe's parameters: binary cross-entropy over all rows, each middle's rows together weighing the same
-    as its end, AdamW with a cosine, batches of whole middles.
+def fit(rows: Rows, seed: int, epochs: int, decay: float = 0.1, lr: float = 5e-4) -> dict[str, Tensor]:
+    """The probe's parameters, by binary cross-entropy over all rows, in batches of whole middles.
+
+    Begins at the signs' own logistic regression, which alone finds two thirds of the ends.
     """
     torch.manual_seed(seed)
     h = rows.hidden.shape[1]
@@ -122,10 +123,11 @@ def fit(rows: Rows, seed: int, epochs: int, decay: float = 0.05) -> dict[str, Te
     parts = {name: torch.randn(shape) * 0.5 * shape[1] ** -0.5 for name, shape in shapes.items()}
     # embeddings are small beside hidden states
     parts["of_suffix"] *= 20
-    parts |= {"bias": torch.zeros(RANK), "out": torch.randn(RANK) * RANK**-0.5, "out_bias": torch.tensor(-2.0)}
+    direct, bias = logistic(rows.signs, rows.last.float())
+    parts |= {"bias": torch.zeros(RANK), "out": torch.zeros(RANK), "direct": direct, "out_bias": bias}
     for tensor in parts.values():
         tensor.requires_grad_(True)
-    optimizer = torch.optim.AdamW(parts.values(), lr=1e-3, weight_decay=decay)
+    optimizer = torch.optim.AdamW(parts.values(), lr=lr, weight_decay=decay)
     n, size = len(rows.kinds), 32
     steps = epochs * -(-n // size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
@@ -141,6 +143,22 @@ def fit(rows: Rows, seed: int, epochs: int, decay: float = 0.05) -> dict[str, Te
             optimizer.step()
             schedule.step()
     return {name: tensor.detach() for name, tensor in parts.items()}
+
+
+def logistic(signs: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights [6] and bias [] of the best line through the signs."""
+    weights = torch.zeros(N_SIGNS + 1, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=200)
+
+    def loss() -> float:
+        optimizer.zero_grad()
+        logits = signs @ weights[:-1] + weights[-1]
+        value = torch.nn.functional.binary_cross_entropy_with_logits(logits, last) + 1e-4 * weights.square().sum()
+        value.backward()
+        return float(value.detach())
+
+    optimizer.step(loss)
+    return weights.detach()[:-1].clone(), weights.detach()[-1].clone()
 
 
 @dataclass(frozen=True, slots=True)
