@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from mercury_model.denoiser import PREFILL_ROWS, Ask, BlockDenoiser, Choice, Scored, Session
+from mercury_model.denoiser import PREFILL_ROWS, Ask, BlockDenoiser, Choice, Scored, Session, propose
 from mercury_model.errors import RequestError
 from mercury_model.policy import Proposals
-from mercury_model.span_denoiser import propose
 from mercury_model.tokens import Tokens
 from mercury_model.transformer import Rows, Transformer
 

@@ -10,8 +10,9 @@ This module knows nothing about policies, ends of middles or text.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -106,31 +107,9 @@ class Session:
         return Ask(self._rows(ids), lambda hidden: self._propose(hidden, choice))
 
     def _propose(self, hidden: Tensor, choice: Choice) -> Proposals:
-        vocabulary = self._transformer.weights.lm_head
-        banned: Tensor | None = None
-        if choice.barred:
-            banned = torch.full((len(hidden), len(choice.barred)), -1, device=hidden.device)
-            banned[:1] = torch.tensor(choice.barred, device=hidden.device)
-        found = unmask(
-            hidden,
-            vocabulary,
-            banned=banned,
-            temperature=choice.temperature,
-            top_p=choice.top_p,
-            top_k=choice.top_k,
-            seed=choice.seed,
-        )
-        proposals = Proposals(
-            found.token.tolist(), found.confidence.tolist(), found.entropy.tolist(), found.margin.tolist()
-        )
-        if choice.first and len(hidden):
-            # a constraint on one row: its logits alone are small, so they are taken whole
-            logits = torch.cat([linear(hidden[:1], tile) for tile in vocabulary], -1)[0].float()
-            allowed = [i for i in choice.first if i not in choice.barred] or list(choice.first)
-            p = logits.softmax(-1)[torch.tensor(allowed, device=logits.device)]
-            best = int(p.argmax())
-            proposals.token[0], proposals.confidence[0] = allowed[best], float(p[best])
-        return proposals
+        if choice.first and set(choice.first) <= set(choice.barred):
+            choice = replace(choice, barred=())  # what was healed has one continuation: it stays
+        return propose(hidden, self._transformer, choice)
 
     def score(self, ids: Sequence[int], targets: Sequence[int]) -> Scored:
         """Causal passes of the base over `ids`: how probable targets[i] is behind them up to i. The cache stays."""
@@ -163,6 +142,41 @@ class Session:
     def _rows(self, ids: Sequence[int], *, bidirectional: bool = False, adapted: bool = False) -> Rows:
         tensor = torch.tensor(ids, dtype=torch.int64, device=self._transformer.device)
         return Rows(tensor, self.cache, len(self.ids), bidirectional, adapted)
+
+
+def propose(
+    hidden: Tensor,
+    transformer: Transformer,
+    choice: Choice,
+    banned: Sequence[int] = (),
+    barred: Mapping[int, Collection[int]] = MappingProxyType({}),
+) -> Proposals:
+    """hidden [n, H] -> n proposals, none in `banned`, nor in barred[i]; the first of choice.first if there are any."""
+    vocabulary = transformer.weights.lm_head
+    n = len(hidden)
+    refused = [sorted({*banned, *barred.get(i, ()), *(choice.barred if i == 0 else ())}) for i in range(n)]
+    widest = max((len(ids) for ids in refused), default=0)
+    padded = [ids + [-1] * (widest - len(ids)) for ids in refused]
+    found = unmask(
+        hidden,
+        vocabulary,
+        temperature=choice.temperature,
+        top_p=choice.top_p,
+        top_k=choice.top_k,
+        seed=choice.seed,
+        banned=torch.tensor(padded, dtype=torch.int64, device=hidden.device) if widest else None,
+    )
+    proposals = Proposals(
+        found.token.tolist(), found.confidence.tolist(), found.entropy.tolist(), found.margin.tolist()
+    )
+    allowed = [token for token in choice.first if token not in refused[0]] if n else []
+    if allowed:
+        # a constraint on one row: its logits alone are small, so they are taken whole
+        logits = torch.cat([linear(hidden[:1], tile) for tile in vocabulary], -1)[0].float()
+        p = logits.softmax(-1)[torch.tensor(allowed, device=logits.device)]
+        best = int(p.argmax())
+        proposals.token[0], proposals.confidence[0] = allowed[best], float(p[best])
+    return proposals
 
 
 class BlockDenoiser:

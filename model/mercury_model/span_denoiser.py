@@ -20,8 +20,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mercury_kernels import linear, unmask
-from mercury_model.denoiser import Choice
+from mercury_model.denoiser import Choice, propose
 from mercury_model.length import first_step_confidence
 from mercury_model.policy import Proposals
 from mercury_model.span_run import NONE, Barred, SpanTokens
@@ -146,37 +145,6 @@ def _common(a: Sequence[int], b: Sequence[int]) -> int:
             break
         n += 1
     return n
-
-
-def propose(
-    hidden: Tensor, transformer: Transformer, choice: Choice, banned: Sequence[int], barred: Barred = NONE
-) -> Proposals:
-    """hidden [n, H] -> n proposals, none in `banned`, nor in barred[i]; the first of choice.first if there are any."""
-    vocabulary = transformer.weights.lm_head
-    n = len(hidden)
-    refused = [sorted({*banned, *barred.get(i, ()), *(choice.barred if i == 0 else ())}) for i in range(n)]
-    widest = max((len(ids) for ids in refused), default=0)
-    padded = [ids + [-1] * (widest - len(ids)) for ids in refused]
-    found = unmask(
-        hidden,
-        vocabulary,
-        temperature=choice.temperature,
-        top_p=choice.top_p,
-        top_k=choice.top_k,
-        seed=choice.seed,
-        banned=torch.tensor(padded, dtype=torch.int64, device=hidden.device) if widest else None,
-    )
-    proposals = Proposals(
-        found.token.tolist(), found.confidence.tolist(), found.entropy.tolist(), found.margin.tolist()
-    )
-    allowed = [token for token in choice.first if token not in refused[0]] if n else []
-    if allowed:
-        # a constraint on one row: its logits alone are small, so they are taken whole
-        logits = torch.cat([linear(hidden[:1], tile) for tile in vocabulary], -1)[0].float()
-        p = logits.softmax(-1)[torch.tensor(allowed, device=logits.device)]
-        best = int(p.argmax())
-        proposals.token[0], proposals.confidence[0] = allowed[best], float(p[best])
-    return proposals
 
 
 class SpanDenoiser:
