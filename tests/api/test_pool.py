@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -27,7 +27,7 @@ async def text_of(pool: Pool, request: Request) -> str:
 class Gate(FakeInfiller):
     """A FakeInfiller whose passes wait until `open` is set; `order` notes the prefix of each pass."""
 
-    def __init__(self, script: str = "", *, per_step: int = 1) -> None:
+    def __init__(self, script: str | Callable[[Request], str] = "", *, per_step: int = 1) -> None:
         super().__init__(script, per_step=per_step)
         self.open = threading.Event()
         self.order: list[str] = []
@@ -51,18 +51,14 @@ async def test_running_requests_get_one_pass_each_in_turn() -> None:
 
 
 async def test_a_short_request_is_not_stuck_behind_a_long_one() -> None:
-    done: list[str] = []
-
-    def script(request: Request) -> str:
-        return "w " * int(request.prefix)
-
-    async def one(n: int) -> None:
-        await text_of(pool, ask(str(n)))
-        done.append(str(n))
-
-    pool = Pool(lambda report: FakeInfiller(script, per_step=1))
-    await asyncio.gather(one(60), one(3))
-    assert done == ["3", "60"]
+    gate = Gate(lambda request: "w " * int(request.prefix))
+    pool = Pool(lambda report: gate)
+    texts = [asyncio.ensure_future(text_of(pool, ask(str(n)))) for n in (60, 3)]
+    await asyncio.sleep(0)  # both are submitted before the first pass ends
+    gate.open.set()
+    await asyncio.gather(*texts)
+    until_short_one_ends = len(gate.order) - gate.order[::-1].index("3")
+    assert until_short_one_ends <= 2 * gate.order.count("3") + 1 < gate.order.count("60")
     assert pool.close()
 
 
