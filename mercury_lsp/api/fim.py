@@ -6,11 +6,11 @@ This module knows nothing about HTTP, streaming or who runs when.
 from functools import partial
 
 from mercury_lsp import syntax
+from mercury_lsp.actions.rewriting import repeats
 from mercury_lsp.api.answering import Json, Question, stopping
 from mercury_lsp.api.sampling import sampled
 from mercury_lsp.api.shapes import FIM_STOP, FimRequest
 from mercury_lsp.languages import language_of
-from mercury_lsp.rewriting import repeats
 from mercury_model.draft import Request, Snippet
 
 DEFAULT_TOKENS = 512

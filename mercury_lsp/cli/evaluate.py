@@ -5,7 +5,6 @@ Only figures go to standard output; progress and messages go to standard error.
 
 import argparse
 import dataclasses
-import importlib
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from mercury_lsp import loading
 from mercury_lsp.cli.progress import progress
 from mercury_lsp.errors import UsageError
 from mercury_lsp.evaluation import humaneval, next_edit, recorded_peer, report
+from mercury_lsp.next_edits.next_edit import predict
 from mercury_lsp.settings import Settings
 from mercury_model.draft import AUTO, Effort, Infiller
 
@@ -120,13 +120,7 @@ def _next_edit(args: argparse.Namespace) -> int:
 
 
 def _predictor(model: str) -> next_edit.Predictor:
-    """`mercury_lsp.next_edit.predict(infiller, scenario)` with the model loaded. UsageError while there is none."""
-    try:
-        predict = importlib.import_module("mercury_lsp.next_edit").predict
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "this version predicts no edits yet: its model part is missing; --peer-only scores the recorded peer"
-        ) from error
+    """The server's own predictions, with the model loaded."""
     infiller = _load(model)
     return lambda scenario: predict(infiller, scenario)
 

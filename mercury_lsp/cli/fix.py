@@ -7,13 +7,13 @@ Nothing is written to the file; with nothing to repair nothing is printed, and t
 import argparse
 from pathlib import Path
 
-from mercury_lsp import faults
+from mercury_lsp.actions import faults
+from mercury_lsp.actions.rewriting import Wish
+from mercury_lsp.actions.tasks import TASKS
 from mercury_lsp.cli.complete import read_document
 from mercury_lsp.cli.rewrite import answer
 from mercury_lsp.errors import UsageError
 from mercury_lsp.languages import GRAMMARS
-from mercury_lsp.rewriting import Wish
-from mercury_lsp.tasks import TASKS
 from mercury_lsp.text import Span
 
 

@@ -13,15 +13,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mercury_lsp import faults, loading
+from mercury_lsp import loading
+from mercury_lsp.actions import faults
+from mercury_lsp.actions.repair import Work
+from mercury_lsp.actions.rewriting import Wish, drive, edits
+from mercury_lsp.actions.tasks import TASKS
 from mercury_lsp.cli.complete import read_document
 from mercury_lsp.cli.progress import progress
 from mercury_lsp.diffs import Hunk, unified_diff
 from mercury_lsp.errors import UsageError
-from mercury_lsp.repair import Work
-from mercury_lsp.rewriting import Wish, drive, edits
 from mercury_lsp.settings import Settings
-from mercury_lsp.tasks import TASKS
 from mercury_lsp.text import Document, Span
 from mercury_model.draft import Draft, Infiller
 

@@ -11,17 +11,17 @@ from typing import Any
 import cattrs
 from lsprotocol import types
 
-from mercury_lsp import faults
+from mercury_lsp.actions import faults
+from mercury_lsp.actions.places import hole
+from mercury_lsp.actions.remedies import Complaint
+from mercury_lsp.actions.rewriting import Wish
+from mercury_lsp.actions.tasks import TASKS
 from mercury_lsp.features.anchors import Anchor, anchor, locate
 from mercury_lsp.features.positions import to_span
 from mercury_lsp.features.session import Session
 from mercury_lsp.features.suggest import refusal
 from mercury_lsp.features.working import canvas, current_edits, do, plain, room, shown, tell
 from mercury_lsp.features.workspace_edit import workspace_edit
-from mercury_lsp.places import hole
-from mercury_lsp.remedies import Complaint
-from mercury_lsp.rewriting import Wish
-from mercury_lsp.tasks import TASKS
 from mercury_lsp.text import Document, Span
 
 FIX_ALL = "source.fixAll.mercury"

@@ -17,6 +17,10 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.protocol import default_converter
 
+from mercury_lsp.actions.places import Hole, hole
+from mercury_lsp.actions.repair import Room, Work
+from mercury_lsp.actions.rewriting import Wish, fill
+from mercury_lsp.actions.tasks import TASKS
 from mercury_lsp.diffs import Hunk
 from mercury_lsp.edit import completion_edit
 from mercury_lsp.features.code_action import COMMAND, edit_of, read_data
@@ -27,11 +31,7 @@ from mercury_lsp.features.suggest import refusal
 from mercury_lsp.features.wire import inline_item, is_vscode
 from mercury_lsp.features.working import canvas, current_edits, do, plain, room, shown, tell
 from mercury_lsp.features.workspace_edit import workspace_edit
-from mercury_lsp.places import Hole, hole
 from mercury_lsp.region import EditRegion, completion_region, request_for
-from mercury_lsp.repair import Room, Work
-from mercury_lsp.rewriting import Wish, fill
-from mercury_lsp.tasks import TASKS
 from mercury_lsp.text import Document, Span
 from mercury_model.draft import Infiller, Request
 

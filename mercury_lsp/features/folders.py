@@ -13,14 +13,14 @@ from urllib.parse import unquote, urlsplit
 
 from pygls.uris import to_fs_path
 
-from mercury_lsp.context_cache import ContextCache
 from mercury_lsp.features.store import document_key
-from mercury_lsp.ignore import Ignore
-from mercury_lsp.index import Limits
-from mercury_lsp.index_process import IndexProcess, IndexRoot, Progress
-from mercury_lsp.recent_edits import EditRing
 from mercury_lsp.settings import Settings, Source, read_layers
 from mercury_lsp.settings_files import folder_source
+from mercury_lsp.workspace.context_cache import ContextCache
+from mercury_lsp.workspace.ignore import Ignore
+from mercury_lsp.workspace.index import Limits
+from mercury_lsp.workspace.index_process import IndexProcess, IndexRoot, Progress
+from mercury_lsp.workspace.recent_edits import EditRing
 
 SECRET_LANGUAGES = frozenset({"dotenv", "pem"})
 

@@ -14,7 +14,6 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.protocol import default_converter
 
-from mercury_lsp.changes import MAX_CHANGES, Change
 from mercury_lsp.edit import Edit
 from mercury_lsp.features.declined import Offer
 from mercury_lsp.features.positions import to_offset, to_range
@@ -22,7 +21,8 @@ from mercury_lsp.features.session import Session
 from mercury_lsp.features.store import document_key
 from mercury_lsp.features.suggest import refusal
 from mercury_lsp.features.working import current_edits, do, plain
-from mercury_lsp.next_edit import Situation, next_edit
+from mercury_lsp.next_edits.changes import MAX_CHANGES, Change
+from mercury_lsp.next_edits.next_edit import Situation, next_edit
 from mercury_lsp.text import Document, Span
 
 METHOD = "textDocument/copilotInlineEdit"

@@ -5,11 +5,11 @@ context_cache.py says. Called in the model's thread.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mercury_lsp.context import Diagnostic, gather, size
 from mercury_lsp.features.folders import Folders
 from mercury_lsp.features.store import Documents, document_key
 from mercury_lsp.region import Budget, CountTokens, EditRegion, completion_region
 from mercury_lsp.text import Document, Span
+from mercury_lsp.workspace.context import Diagnostic, gather, size
 from mercury_model.draft import Snippet
 
 Snippets = tuple[Snippet, ...]

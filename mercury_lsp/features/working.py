@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from lsprotocol import types
 
+from mercury_lsp.actions.repair import Ask, Room, Work
+from mercury_lsp.actions.rewriting import edits
 from mercury_lsp.diffs import Hunk
 from mercury_lsp.edit import Edit
 from mercury_lsp.features.anchors import moved
@@ -21,8 +23,6 @@ from mercury_lsp.features.positions import to_range
 from mercury_lsp.features.session import Session
 from mercury_lsp.features.store import document_key
 from mercury_lsp.region import Budget
-from mercury_lsp.repair import Ask, Room, Work
-from mercury_lsp.rewriting import edits
 from mercury_lsp.text import Document, Span
 from mercury_model.draft import Draft
 

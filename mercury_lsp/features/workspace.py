@@ -14,11 +14,11 @@ from lsprotocol import types
 
 from mercury_lsp.features.folders import path_of
 from mercury_lsp.features.session import Session
-from mercury_lsp.ignore import GIT_FILE, OWN_FILE
 from mercury_lsp.languages import GRAMMARS
 from mercury_lsp.settings import Source
 from mercury_lsp.settings_files import FILE_NAME
-from mercury_lsp.watching import watch
+from mercury_lsp.workspace.ignore import GIT_FILE, OWN_FILE
+from mercury_lsp.workspace.watching import watch
 
 logger = logging.getLogger(__name__)
 

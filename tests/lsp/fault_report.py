@@ -6,9 +6,9 @@ python -m tests.lsp.fault_report > docs/faults.md
 import sys
 import time
 
+from mercury_lsp.actions.rewriting import drive
 from mercury_lsp.diffs import apply
 from mercury_lsp.loading import load_infiller
-from mercury_lsp.rewriting import drive
 from mercury_lsp.settings import Settings
 from mercury_model.draft import Draft, Infiller, Request
 from tests.lsp.faulty import FAULTS

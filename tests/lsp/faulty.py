@@ -4,11 +4,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from mercury_lsp import faults
-from mercury_lsp.remedies import Complaint
-from mercury_lsp.repair import Work
-from mercury_lsp.rewriting import Wish
-from mercury_lsp.tasks import TASKS
+from mercury_lsp.actions import faults
+from mercury_lsp.actions.remedies import Complaint
+from mercury_lsp.actions.repair import Work
+from mercury_lsp.actions.rewriting import Wish
+from mercury_lsp.actions.tasks import TASKS
 from mercury_lsp.text import Document, Span, language_of
 
 DATA = Path(__file__).parents[1] / "data" / "faults"

@@ -12,9 +12,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from mercury_lsp import faults, syntax
+from mercury_lsp import syntax
+from mercury_lsp.actions import faults
+from mercury_lsp.actions.repair import repair
 from mercury_lsp.diffs import Hunk, apply
-from mercury_lsp.repair import repair
 from mercury_lsp.text import Document, Span, language_of
 
 ROOT = Path(__file__).parents[2]

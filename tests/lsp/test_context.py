@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from mercury_lsp.context import Diagnostic, gather, size, used_names
-from mercury_lsp.context_cache import FAR_LINES, ContextCache
-from mercury_lsp.index import Declaration, Query
-from mercury_lsp.recent_edits import EditRing
 from mercury_lsp.region import Budget, completion_region
 from mercury_lsp.text import Document, Span
+from mercury_lsp.workspace.context import Diagnostic, gather, size, used_names
+from mercury_lsp.workspace.context_cache import FAR_LINES, ContextCache
+from mercury_lsp.workspace.index import Declaration, Query
+from mercury_lsp.workspace.recent_edits import EditRing
 from mercury_model.draft import Snippet
 
 ROOT = "file:///p/"

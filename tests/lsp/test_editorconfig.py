@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mercury_lsp.editorconfig import indent_style
 from mercury_lsp.text import IndentStyle
+from mercury_lsp.workspace.editorconfig import indent_style
 
 TABS, TWO, FOUR = IndentStyle(True, 4), IndentStyle(False, 2), IndentStyle(False, 4)
 

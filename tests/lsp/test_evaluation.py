@@ -6,7 +6,6 @@ import dataclasses
 import gzip
 import json
 import sys
-import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -577,27 +576,19 @@ def test_the_predictor_is_asked_at_every_cursor_and_stands_beside_the_peer(
 ) -> None:
     scenario_folder(tmp_path)
     (tmp_path / "01-rename.mercury.ndjson").write_text(recording(PROMPT, "None"))
-    module = types.ModuleType("mercury_lsp.next_edit")
     asked: list[tuple[int, int]] = []
 
     def predict(infiller: Scripted, scenario: next_edit.Scenario) -> str | None:
         asked.append((scenario.row, scenario.col))
         return scenario.expected
 
-    module.__dict__["predict"] = predict
-    monkeypatch.setitem(sys.modules, "mercury_lsp.next_edit", module)
+    monkeypatch.setattr(evaluate, "predict", predict)
     plug(monkeypatch, Scripted(by_task))
     run_cli("next-edit", "--data", str(tmp_path), "--json")
     figures = json.loads(capsys.readouterr().out)
     assert asked == [(2, 4), (1, 0), (3, 2), (1, 0)]
     assert list(figures) == ["n", "score", "delta_chrf", "show_rate", "quiet_rate", "seconds", "peer"]
     assert (figures["n"], figures["score"], figures["peer"]["score"]) == (4, 1.0, 0.0)
-
-
-def test_without_a_predictor_the_command_says_what_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "mercury_lsp.next_edit", None)
-    with pytest.raises(UsageError, match="--peer-only"):
-        run_cli("next-edit", "--data", str(scenario_folder(tmp_path)))
 
 
 def test_a_folder_without_scenarios_is_bad_input(tmp_path: Path) -> None:

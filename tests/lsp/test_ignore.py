@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mercury_lsp.ignore import FRESH_SECONDS, Ignore
+from mercury_lsp.workspace.ignore import FRESH_SECONDS, Ignore
 
 
 class Clock:

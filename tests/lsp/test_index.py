@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mercury_lsp.ignore import Ignore
-from mercury_lsp.imports import imported
-from mercury_lsp.index import Limits, Query, SymbolTable, index_file, read_symbols, walk
 from mercury_lsp.languages import GRAMMARS
-from mercury_lsp.symbols import MAX_SYMBOLS, SIGNATURE_CHARS, definitions
+from mercury_lsp.workspace.ignore import Ignore
+from mercury_lsp.workspace.imports import imported
+from mercury_lsp.workspace.index import Limits, Query, SymbolTable, index_file, read_symbols, walk
+from mercury_lsp.workspace.symbols import MAX_SYMBOLS, SIGNATURE_CHARS, definitions
 
 LIMITS = Limits()
 DATA_LANGUAGES = {"html", "json"}

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mercury_lsp.index import Limits, Query
-from mercury_lsp.index_process import IndexProcess, IndexRoot, Progress
+from mercury_lsp.workspace.index import Limits, Query
+from mercury_lsp.workspace.index_process import IndexProcess, IndexRoot, Progress
 from tests.lsp.editor import server_env
 from tests.lsp.test_index import tree
 
@@ -130,8 +130,8 @@ def test_an_answer_that_comes_too_late_is_told(tmp_path: Path) -> None:
 def test_J1_it_ends_with_the_server_however_that_ends(tmp_path: Path) -> None:
     code = (
         "import sys, time, pathlib\n"
-        "from mercury_lsp.index import Limits\n"
-        "from mercury_lsp.index_process import IndexProcess, IndexRoot\n"
+        "from mercury_lsp.workspace.index import Limits\n"
+        "from mercury_lsp.workspace.index_process import IndexProcess, IndexRoot\n"
         "process = IndexProcess()\n"
         f"process.open([IndexRoot(pathlib.Path({str(tmp_path)!r}))], Limits())\n"
         "print(process.pid, flush=True)\n"
@@ -151,8 +151,8 @@ def test_modules_in_the_users_folder_are_not_imported(tmp_path: Path) -> None:
     tree(tmp_path, {"tree_sitter.py": "open('imported', 'w')", "psutil.py": "open('imported', 'w')"})
     code = (
         "import pathlib, threading\n"
-        "from mercury_lsp.index import Limits\n"
-        "from mercury_lsp.index_process import IndexProcess, IndexRoot\n"
+        "from mercury_lsp.workspace.index import Limits\n"
+        "from mercury_lsp.workspace.index_process import IndexProcess, IndexRoot\n"
         "done = threading.Event()\n"
         "process = IndexProcess(lambda p: p.done and done.set())\n"
         "process.open([IndexRoot(pathlib.Path.cwd())], Limits())\n"

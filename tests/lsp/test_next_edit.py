@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from mercury_lsp.changes import Change, heads, parameter, split_arguments, word_pairs
+from mercury_lsp.actions.rewriting import drive
 from mercury_lsp.diffs import Hunk, apply
 from mercury_lsp.evaluation.next_edit import Scenario, load_scenarios
-from mercury_lsp.next_edit import Situation, history, next_edit, predict
-from mercury_lsp.rewriting import drive
+from mercury_lsp.next_edits.changes import Change, heads, parameter, split_arguments, word_pairs
+from mercury_lsp.next_edits.next_edit import Situation, history, next_edit, predict
+from mercury_lsp.next_edits.unfinished import unfinished
 from mercury_lsp.text import Document, Span
-from mercury_lsp.unfinished import unfinished
 from mercury_model.draft import Request
 from tests.fakes import FakeInfiller
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mercury_lsp.recent_edits import MAX_CHARS, EditRing
 from mercury_lsp.text import Document, Span
+from mercury_lsp.workspace.recent_edits import MAX_CHARS, EditRing
 
 BODY = "".join(f"line {n}\n" for n in range(40))
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from mercury_lsp import faults
+from mercury_lsp.actions import faults
+from mercury_lsp.actions.places import hole, statement
+from mercury_lsp.actions.remedies import Complaint
+from mercury_lsp.actions.rewriting import Wish, drive, edits, objections, one_value
+from mercury_lsp.actions.tasks import TASKS
 from mercury_lsp.diffs import apply
-from mercury_lsp.places import hole, statement
-from mercury_lsp.remedies import Complaint
-from mercury_lsp.rewriting import Wish, drive, edits, objections, one_value
-from mercury_lsp.tasks import TASKS
 from mercury_lsp.text import Document, Span
 from mercury_model.draft import Request
 from tests.fakes import FakeInfiller

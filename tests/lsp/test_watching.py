@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mercury_lsp.ignore import Ignore
-from mercury_lsp.watching import folders, must_poll, watch
+from mercury_lsp.workspace.ignore import Ignore
+from mercury_lsp.workspace.watching import folders, must_poll, watch
 from tests.lsp.test_index import tree
 
 SECONDS = 30

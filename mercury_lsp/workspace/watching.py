@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from mercury_lsp.ignore import SKIPPED_FOLDERS, Ignore
+from mercury_lsp.workspace.ignore import SKIPPED_FOLDERS, Ignore
 
 logger = logging.getLogger(__name__)
 

@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from mercury_lsp.call_patterns import arguments, asynchronous
-from mercury_lsp.changes import MAX_CHANGES, Change, View
+from mercury_lsp.actions.repair import Ask, Judge, Work
+from mercury_lsp.actions.rewriting import drive, one_value
 from mercury_lsp.diffs import Hunk, apply
 from mercury_lsp.edit import completion_edit
-from mercury_lsp.edit_patterns import HOLE, Candidate, inserted_lines, parts, renames, repeated_lines
-from mercury_lsp.loop_patterns import loops, positions
+from mercury_lsp.next_edits.call_patterns import arguments, asynchronous
+from mercury_lsp.next_edits.changes import MAX_CHANGES, Change, View
+from mercury_lsp.next_edits.edit_patterns import HOLE, Candidate, inserted_lines, parts, renames, repeated_lines
+from mercury_lsp.next_edits.loop_patterns import loops, positions
+from mercury_lsp.next_edits.unfinished import Unfinished, slip_at, unfinished_at
 from mercury_lsp.region import Budget, completion_region, cut_windows, request_for
-from mercury_lsp.repair import Ask, Judge, Work
-from mercury_lsp.rewriting import drive, one_value
 from mercury_lsp.text import Document, Span, model_text
-from mercury_lsp.unfinished import Unfinished, slip_at, unfinished_at
 from mercury_model.draft import Draft, Infiller, Request, Scorer, Snippet
 
 BUDGET = Budget(192, 96)

@@ -1,5 +1,5 @@
 """The process that indexes a workspace, apart from the server so that no answer waits for it:
-`python -P -m mercury_lsp.index_worker`, one JSON object a line on stdin and stdout.
+`python -P -m mercury_lsp.workspace.index_worker`, one JSON object a line on stdin and stdout.
 
 in:  {"do": "open", "roots": [{"path", "ignore", "gitignore"}], "max_files", "max_file_bytes"}   begins anew
      {"do": "changed", "paths": [...]}    files or folders that may be new, changed or gone
@@ -24,8 +24,8 @@ from typing import Any
 
 import psutil
 
-from mercury_lsp.ignore import Ignore
-from mercury_lsp.index import Limits, Query, SymbolTable, index_file, skipped, walk
+from mercury_lsp.workspace.ignore import Ignore
+from mercury_lsp.workspace.index import Limits, Query, SymbolTable, index_file, skipped, walk
 
 REPORT_EVERY = 500
 """Files between two reports."""

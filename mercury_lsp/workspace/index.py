@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mercury_lsp.ignore import SKIPPED_FOLDERS, Ignore
-from mercury_lsp.imports import Target, imported
 from mercury_lsp.languages import GRAMMARS, grammar_of, language_of
-from mercury_lsp.symbols import Symbol, definitions
+from mercury_lsp.workspace.ignore import SKIPPED_FOLDERS, Ignore
+from mercury_lsp.workspace.imports import Target, imported
+from mercury_lsp.workspace.symbols import Symbol, definitions
 
 CACHE_KIB = 24_000
 MAX_SYMBOLS = 1_500_000

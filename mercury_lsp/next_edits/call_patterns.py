@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from mercury_lsp.changes import Declared, Head, HeadChange, Parameter, View, head_changes, split_arguments
+from mercury_lsp.actions.places import function
 from mercury_lsp.diffs import Hunk
-from mercury_lsp.edit_patterns import EVIDENT, HOLE, Candidate, clusters
 from mercury_lsp.languages import grammar_of
-from mercury_lsp.places import function
+from mercury_lsp.next_edits.changes import Declared, Head, HeadChange, Parameter, View, head_changes, split_arguments
+from mercury_lsp.next_edits.edit_patterns import EVIDENT, HOLE, Candidate, clusters
 from mercury_lsp.text import Span
 
 _CALLS = frozenset(("call", "call_expression", "method_invocation"))

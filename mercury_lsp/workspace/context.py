@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mercury_lsp.index import Declaration, Query
 from mercury_lsp.languages import grammar_of
-from mercury_lsp.recent_edits import RecentEdit
 from mercury_lsp.region import CountTokens, EditRegion
 from mercury_lsp.text import Document, Span, model_text
+from mercury_lsp.workspace.index import Declaration, Query
+from mercury_lsp.workspace.recent_edits import RecentEdit
 from mercury_model.draft import Snippet
 
 Lookup = Callable[[Query], Sequence[Declaration]]

@@ -20,11 +20,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from mercury_lsp.index import Declaration, Limits, Query
+from mercury_lsp.workspace.index import Declaration, Limits, Query
 
 logger = logging.getLogger(__name__)
 
-COMMAND = (sys.executable, "-P", "-m", "mercury_lsp.index_worker")
+COMMAND = (sys.executable, "-P", "-m", "mercury_lsp.workspace.index_worker")
 """-P: the current folder is the user's project, whose modules must not be imported."""
 LOOKUP_SECONDS = 0.25
 HEAD_CHARS = 50_000
@@ -125,7 +125,7 @@ class IndexProcess:
             self._messages.put(message)
 
     def _start(self) -> None:
-        package = str(Path(__file__).parents[1])
+        package = str(Path(__file__).parents[2])
         path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))
         try:
             process = subprocess.Popen(

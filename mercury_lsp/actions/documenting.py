@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from mercury_lsp import filters, syntax
+from mercury_lsp.actions.places import Function, Hole, function
+from mercury_lsp.actions.remedies import Blank
+from mercury_lsp.actions.repair import Room, Work
+from mercury_lsp.actions.rewriting import Wish, no_worse, value
 from mercury_lsp.diffs import Hunk
-from mercury_lsp.places import Function, Hole, function
 from mercury_lsp.region import cut_windows
-from mercury_lsp.remedies import Blank
-from mercury_lsp.repair import Room, Work
-from mercury_lsp.rewriting import Wish, no_worse, value
 from mercury_lsp.text import Document, Span, model_text
 from mercury_model.draft import Infiller, Request
 

@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from mercury_lsp import faults, filters, syntax
+from mercury_lsp import filters, syntax
+from mercury_lsp.actions import faults
+from mercury_lsp.actions.places import Hole
+from mercury_lsp.actions.remedies import Blank, Complaint
+from mercury_lsp.actions.repair import Judge, Room, Work
 from mercury_lsp.diffs import Hunk, apply, hunks
 from mercury_lsp.edit import Edit, completion_edit
 from mercury_lsp.lexical import scan
-from mercury_lsp.places import Hole
 from mercury_lsp.region import Budget, EditRegion, completion_region, cut_windows, request_for
-from mercury_lsp.remedies import Blank, Complaint
-from mercury_lsp.repair import Judge, Room, Work
 from mercury_lsp.text import Document, Span, model_text
 from mercury_model.draft import Draft, Infiller, Request
 

@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 
 from mercury_lsp import syntax
-from mercury_lsp.changes import View
+from mercury_lsp.actions.repair import Judge
 from mercury_lsp.diffs import Hunk
 from mercury_lsp.languages import grammar_of
+from mercury_lsp.next_edits.changes import View
 from mercury_lsp.region import CLOSERS
-from mercury_lsp.repair import Judge
 from mercury_lsp.text import Document, Span
 
 _COMPLETE = ";:,{})"

@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mercury_lsp import faults
+from mercury_lsp.actions import faults
+from mercury_lsp.actions.documenting import annotation_region, annotations, documentation, documentation_region
+from mercury_lsp.actions.places import Function, Hole, end_of_body, function, hole, lines_over, statement
+from mercury_lsp.actions.remedies import Blank, doubtful, narrowed, remedies
+from mercury_lsp.actions.repair import Candidate, Work, choose, repair
+from mercury_lsp.actions.rewriting import Wish, fill, rewrite, value
 from mercury_lsp.diffs import Hunk
-from mercury_lsp.documenting import annotation_region, annotations, documentation, documentation_region
-from mercury_lsp.places import Function, Hole, end_of_body, function, hole, lines_over, statement
-from mercury_lsp.remedies import Blank, doubtful, narrowed, remedies
-from mercury_lsp.repair import Candidate, Work, choose, repair
-from mercury_lsp.rewriting import Wish, fill, rewrite, value
 from mercury_lsp.text import Span
 
 _SYNTAX = re.compile(r"[Ss]yntax ?[Ee]rror|[Pp]arsing error|[Uu]nexpected|^[Ee]xpected|unterminated|was never closed")

@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache
 from tree_sitter import Node
 
 from mercury_lsp import syntax
+from mercury_lsp.actions.places import Here
 from mercury_lsp.languages import grammar_of
-from mercury_lsp.places import Here
 from mercury_lsp.text import Document, Span
 
 MAX_CHANGES = 12

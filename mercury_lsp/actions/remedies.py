@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mercury_lsp import syntax
+from mercury_lsp.actions.places import Hole, arguments, end_of_body, function
+from mercury_lsp.actions.repair import Candidate, misspelled
 from mercury_lsp.diffs import Hunk
 from mercury_lsp.languages import grammar_of
-from mercury_lsp.places import Hole, arguments, end_of_body, function
-from mercury_lsp.repair import Candidate, misspelled
 from mercury_lsp.text import Document, Span
 
 _WORD = re.compile(r"[^\W\d]\w*")

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from mercury_lsp.call_patterns import SCRIPTS, calls, definition
-from mercury_lsp.changes import HeadChange, View, closing, head_changes, split_arguments
+from mercury_lsp.actions.places import Function, function
 from mercury_lsp.diffs import Hunk
-from mercury_lsp.edit_patterns import EVIDENT, Candidate, clusters
-from mercury_lsp.places import Function, function
+from mercury_lsp.next_edits.call_patterns import SCRIPTS, calls, definition
+from mercury_lsp.next_edits.changes import HeadChange, View, closing, head_changes, split_arguments
+from mercury_lsp.next_edits.edit_patterns import EVIDENT, Candidate, clusters
 from mercury_lsp.text import Span
 
 _LOOPS = {

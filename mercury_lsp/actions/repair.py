@@ -13,7 +13,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from mercury_lsp import faults, syntax
+from mercury_lsp import syntax
+from mercury_lsp.actions import faults
 from mercury_lsp.diffs import Hunk, apply
 from mercury_lsp.languages import grammar_of
 from mercury_lsp.region import Budget, cut_windows

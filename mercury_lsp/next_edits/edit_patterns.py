@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mercury_lsp.changes import Change, Declared, View, compound, keywords, line_pairs, word_pairs
 from mercury_lsp.diffs import Hunk
+from mercury_lsp.next_edits.changes import Change, Declared, View, compound, keywords, line_pairs, word_pairs
 from mercury_lsp.text import Span
 
 HOLE = "\0"
