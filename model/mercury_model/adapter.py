@@ -55,7 +55,10 @@ class AdapterLayer:
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """layers: one per transformer layer. mask_embedding [H]. name: for people and logs."""
+    """layers: one per transformer layer; none where the weights already have them in. mask_embedding [H].
+
+    name: for people and logs.
+    """
 
     name: str
     mask_id: int

@@ -45,7 +45,7 @@ class AlignedSession(Session):
             yield Ask(self._blocks(part), lambda hidden: None)
             self.ids.extend(part)
 
-    def draft(self, last: int, slots: Sequence[int], choice: Choice) -> Ask:
+    def draft(self, last: int, slots: Sequence[int], choice: Choice, *, to_check: bool = False) -> Ask:
         """One pass over the unfinished block and the slots: a proposal per slot. Nothing is kept."""
         return self._about_slots([*self._tail, last, *slots], len(slots), choice)
 

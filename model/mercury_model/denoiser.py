@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from mercury_kernels import linear, log_likelihood, unmask
+from mercury_model.graph import Steps
 from mercury_model.policy import Proposals
 from mercury_model.tokens import Tokens
 from mercury_model.transformer import Rows, Transformer
@@ -31,6 +32,7 @@ class Choice:
     """How a token is chosen from its distribution; temperature 0 takes the most probable.
 
     first: if not empty, the only ids the first row may take (token healing). barred: ids it may not take.
+    plain: every row takes its most probable token.
     """
 
     temperature: float = 0.0
@@ -39,6 +41,10 @@ class Choice:
     seed: int = 0
     first: tuple[int, ...] = ()
     barred: tuple[int, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        return self.temperature <= 0 and not self.first and not self.barred
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +58,20 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A pass that is wanted: rows to run, and how to read their hidden states [r, H]."""
+    """A pass that is wanted: rows to run, and how to read their hidden states [r, H].
+
+    alone: a quicker way to the same answer where no other pass is wanted with it; None from it: not this time.
+    """
 
     rows: Rows
     read: Callable[[Tensor], Proposals | None]
+    alone: Callable[[], Proposals | None] | None = None
 
 
 def perform(transformer: Transformer, asks: Sequence[Ask]) -> list[Proposals | None]:
     """All asks in one pass, answers in order. Each gets what it would get alone (see Transformer)."""
+    if len(asks) == 1 and asks[0].alone is not None and (found := asks[0].alone()) is not None:
+        return [found]
     order = sorted(range(len(asks)), key=lambda i: asks[i].rows.adapted)
     hidden = transformer.forward([asks[i].rows for i in order])
     answers: list[Proposals | None] = [None] * len(asks)
@@ -69,13 +81,15 @@ def perform(transformer: Transformer, asks: Sequence[Ask]) -> list[Proposals | N
 
 
 class Session:
-    """One document's cache. ids: the tokens whose keys and values are in it."""
+    """One document's cache. ids: the tokens whose keys and values are in it. steps: serve greedy passes, if given."""
 
-    def __init__(self, transformer: Transformer) -> None:
+    def __init__(self, transformer: Transformer, steps: Steps | None = None) -> None:
         self._transformer = transformer
+        self._steps = steps
         self.cache = transformer.new_cache()
         self.ids: list[int] = []
         self._checked: list[int] = []
+        self._ahead: tuple[list[int], Proposals] | None = None
 
     def prefill(self, ids: Sequence[int]) -> Iterator[Ask]:
         """Passes that make the cache hold exactly `ids`, reusing the common beginning."""
@@ -85,26 +99,52 @@ class Session:
                 break
             common += 1
         del self.ids[common:]
+        self._ahead = None
         while len(self.ids) < len(ids):
             part = list(ids[len(self.ids) : len(self.ids) + PREFILL_ROWS])
             yield Ask(self._rows(part), lambda hidden: None)
             self.ids.extend(part)
 
-    def draft(self, last: int, slots: Sequence[int], choice: Choice) -> Ask:
+    def draft(self, last: int, slots: Sequence[int], choice: Choice, *, to_check: bool = False) -> Ask:
         """One bidirectional pass of the adapted model over [last known token, slots]: a proposal per slot.
 
         Nothing is kept in the cache. The proposal for a slot that is shown has seen that slot's own token.
+        to_check: a check of exactly these proposals comes next; where it can, it is run along.
         """
-        rows = self._rows([last, *slots], bidirectional=True, adapted=True)
-        return Ask(rows, lambda hidden: self._propose(hidden[: len(slots)], choice))
+        ids = [last, *slots]
+        rows = self._rows(ids, bidirectional=True, adapted=True)
+
+        def alone() -> Proposals | None:
+            assert self._steps is not None
+            found = self._steps.run("round" if to_check else "draft", self.cache, rows.start, ids)
+            if found is None:
+                return None
+            if to_check:
+                self._ahead = ([last, *found[0].token], found[1])
+            return found[0]
+
+        return Ask(rows, lambda hidden: self._propose(hidden[: len(slots)], choice), self._alone(choice, alone))
 
     def check(self, ids: Sequence[int], choice: Choice) -> Ask:
         """One causal pass of the base over `ids`: what the model itself would write after each of them.
 
         Keys and values lie behind the cache's end; keep(n) adopts the first n rows.
         """
-        self._checked = list(ids)
-        return Ask(self._rows(ids), lambda hidden: self._propose(hidden, choice))
+        self._checked = ids = list(ids)
+        ahead = self._ahead
+        rows = self._rows(ids)
+
+        def alone() -> Proposals | None:
+            assert self._steps is not None
+            if ahead is not None and ahead[0] == ids:
+                return ahead[1]
+            found = self._steps.run("check", self.cache, rows.start, ids)
+            return None if found is None else found[0]
+
+        return Ask(rows, lambda hidden: self._propose(hidden, choice), self._alone(choice, alone))
+
+    def _alone(self, choice: Choice, answer: Callable[[], Proposals | None]) -> Callable[[], Proposals | None] | None:
+        return answer if self._steps is not None and choice.plain else None
 
     def _propose(self, hidden: Tensor, choice: Choice) -> Proposals:
         if choice.first and set(choice.first) <= set(choice.barred):
@@ -134,14 +174,15 @@ class Session:
 
     def fork(self) -> Session:
         """A session of its own with the same cache: what runs there leaves this one as it is."""
-        twin = Session(self._transformer)
+        twin = Session(self._transformer, self._steps)
         twin.ids = list(self.ids)
         twin.cache = self.cache.copy(len(self.ids))
         return twin
 
     def _rows(self, ids: Sequence[int], *, bidirectional: bool = False, adapted: bool = False) -> Rows:
-        tensor = torch.tensor(ids, dtype=torch.int64, device=self._transformer.device)
-        return Rows(tensor, self.cache, len(self.ids), bidirectional, adapted)
+        self._ahead = None  # another pass writes over its keys and values
+        # on the host: where a step takes the pass over, nothing else goes to the device
+        return Rows(torch.tensor(ids, dtype=torch.int64), self.cache, len(self.ids), bidirectional, adapted)
 
 
 def propose(
@@ -183,12 +224,16 @@ class BlockDenoiser:
     """Transformer, tokens and the documents' sessions, least recently used ones dropped above `cache_bytes`.
 
     causal: a causal pass says what the model itself would write, so policies may check and texts may be scored.
+    steps: what its sessions run greedy passes with, if given.
     """
 
     causal = True
 
-    def __init__(self, transformer: Transformer, tokens: Tokens, *, mask_id: int, block_size: int) -> None:
+    def __init__(
+        self, transformer: Transformer, tokens: Tokens, *, mask_id: int, block_size: int, steps: Steps | None = None
+    ) -> None:
         self.transformer = transformer
+        self.steps = steps
         self.tokens = tokens
         self.mask_id = mask_id
         self.block_size = block_size
@@ -206,7 +251,7 @@ class BlockDenoiser:
         return session
 
     def new_session(self) -> Session:
-        return Session(self.transformer)
+        return Session(self.transformer, self.steps)
 
     @property
     def held_bytes(self) -> int:

@@ -194,10 +194,12 @@ def _denoise(run: Run, last: int, canvas: Canvas) -> Generator[Draft | Ask, Prop
     limit = run.dial.drafts if run.policy.causal == "check" else run.dial.steps
     mask_id = run.denoiser.mask_id
     steps = refining(canvas, run.policy, limit, mask_id, hurry=run.late)
+    to_check = run.policy.causal == "check" and limit == 1 and canvas.n_open == len(canvas)
     for item in steps:
         while isinstance(item, Want):
             run.forwards += 1
-            proposals = yield run.session.draft(last, item.canvas.model_input(mask_id), run.choice())
+            slots = item.canvas.model_input(mask_id)
+            proposals = yield run.session.draft(last, slots, run.choice(), to_check=to_check)
             assert proposals is not None
             item = steps.send(proposals)
         canvas = item

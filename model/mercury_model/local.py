@@ -19,6 +19,7 @@ from mercury_model.denoiser import BlockDenoiser
 from mercury_model.draft import Draft, ModelInfo, Request
 from mercury_model.errors import RequestError
 from mercury_model.families import recognise
+from mercury_model.graph import Steps
 from mercury_model.hub import checkpoint_folder
 from mercury_model.infill import default_policy, infill
 from mercury_model.likelihood import log_likelihood
@@ -33,6 +34,8 @@ ADAPTER = Path(__file__).with_name("adapter.safetensors")
 PREFILL_SECONDS = 1.0
 """The context is as long as the device can prefill in this time, within CONTEXT_TOKENS."""
 CONTEXT_TOKENS = (384, 8192)
+WRITTEN_TOKENS = 1024
+"""Room behind the longest context for what is written there; more takes the slower path."""
 BLOCK_SIZE = 8
 SIZE_OF_BF16 = {"int8": 0.5, "bf16": 1.0, "float32": 2.0}
 """Memory in proportion to the published files, which hold 16 bits a weight."""
@@ -83,7 +86,10 @@ def load_local(
     path = adapter or ADAPTER
     patch = load_adapter(path, config.n_layers, config.hidden, weights.norm.dtype, where)
     transformer = Transformer(config, weights, patch)
-    denoiser = BlockDenoiser(transformer, Tokens(paths.tokenizer), mask_id=MASK_ID, block_size=BLOCK_SIZE)
+    # a CPU computes longer than it launches: there, steps would only pad rows
+    steps = Steps(transformer, CONTEXT_TOKENS[1] + WRITTEN_TOKENS) if where.type == "cuda" else None
+    tokens = Tokens(paths.tokenizer)
+    denoiser = BlockDenoiser(transformer, tokens, mask_id=MASK_ID, block_size=BLOCK_SIZE, steps=steps)
     info = ModelInfo(
         name=name,
         device=str(where),

@@ -10,7 +10,7 @@ This module knows nothing about masks, prompts, policies or files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor
 from mercury_kernels import (
     CACHE_STEP,
     Weight,
+    add_rms_norm,
     attention_bias,
     block_attention,
     linear,
@@ -64,17 +65,21 @@ class KVCache:
     """Keys and values of one sequence: [n_layers, n_kv_heads, capacity, head_dim], rows 0..length-1 in use.
 
     Rows behind the length may hold a draft's keys and values; they are finite, so they can be read masked.
+    reached: rows that were ever reserved; what lies behind them is of no use.
     """
 
     def __init__(self, config: Config, dtype: torch.dtype, device: torch.device) -> None:
-        self.length = 0
+        self.length = self.reached = 0
         shape = (config.n_layers, config.n_kv_heads, 0, config.head_dim)
         self.keys = torch.zeros(shape, dtype=dtype, device=device)
         self.values = torch.zeros(shape, dtype=dtype, device=device)
 
     @property
     def n_bytes(self) -> int:
-        return 2 * self.keys.numel() * self.keys.element_size()
+        """What it takes, or would take by itself where its rows lie in memory that caches share (move_into)."""
+        n_layers, n_kv_heads, capacity, head_dim = self.keys.shape
+        rows = min(capacity, _whole_steps(self.reached))
+        return 2 * n_layers * n_kv_heads * rows * head_dim * self.keys.element_size()
 
     @torch.inference_mode()
     def gather(self, order: Sequence[int]) -> None:
@@ -87,28 +92,42 @@ class KVCache:
         """A cache of its own with the first `length` rows of this one."""
         twin = object.__new__(KVCache)
         twin.length = self.length
-        n = min(self.keys.shape[2], -(-length // CACHE_STEP) * CACHE_STEP)
+        twin.reached = n = min(self.keys.shape[2], _whole_steps(length))
         twin.keys, twin.values = self.keys[:, :, :n].clone(), self.values[:, :, :n].clone()
         return twin
 
     def reserve(self, length: int) -> None:
         """Make room for `length` rows; grows in steps of CACHE_STEP, keeps what is there."""
+        self.reached = max(self.reached, length)
         have = self.keys.shape[2]
         if length <= have:
             return
-        capacity = -(-length // CACHE_STEP) * CACHE_STEP
+        capacity = _whole_steps(length)
         for name in ("keys", "values"):
             old: Tensor = getattr(self, name)
             new = old.new_zeros((*old.shape[:2], capacity, old.shape[3]))
             new[:, :, :have] = old
             setattr(self, name, new)
 
+    @torch.inference_mode()
+    def move_into(self, keys: Tensor, values: Tensor) -> None:
+        """From now on the rows lie in this memory, shaped as keys and values are; those it has no room for are lost."""
+        n = min(self.keys.shape[2], keys.shape[2], _whole_steps(self.reached))
+        keys[:, :, :n] = self.keys[:, :, :n]
+        values[:, :, :n] = self.values[:, :, :n]
+        self.keys, self.values = keys, values
+
+    def move_out(self) -> None:
+        """Into memory of its own again."""
+        own = self.copy(self.reached)
+        self.keys, self.values = own.keys, own.values
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """One sequence's share of a pass.
 
-    ids [r] i64; the first stands at position `start`, which is also its row in the cache.
+    ids [r] i64, on any device; the first stands at position `start`, which is also its row in the cache.
     bidirectional: each row sees all rows of this share (and the cache before it); otherwise causal.
     adapted: the mask adapter acts on these rows.
     block: if not 0, each row sees its own block of that many cache rows to its end and all before it (block-causal).
@@ -122,6 +141,13 @@ class Rows:
     adapted: bool = False
     block: int = 0
     positions: Tensor | None = None
+
+
+Attend = Callable[[int, Tensor, Tensor], Tensor]
+"""(layer, queries and keys side by side [r, n_heads + n_kv_heads, D], values [r, n_kv_heads, D]) -> [r, n_heads * D].
+
+Keeps the keys and values, then attends.
+"""
 
 
 class Transformer:
@@ -145,8 +171,7 @@ class Transformer:
         Keys and values are written into the caches at start..start+r-1; lengths stay as they are: the caller
         says which rows are kept. Adapted shares must stand together.
         """
-        config, weights = self.config, self.weights
-        n_groups = config.n_heads // config.n_kv_heads
+        n_groups = self.config.n_heads // self.config.n_kv_heads
         counts = [share.ids.shape[0] for share in batch]
         ends = [share.start + n for share, n in zip(batch, counts, strict=True)]
         adapted = _adapted_rows(batch, counts) if self.adapter is not None else None
@@ -157,15 +182,36 @@ class Transformer:
         positions = torch.cat(places)
         biases: list[Tensor] = []
         for share, end in zip(batch, ends, strict=True):
-            visible = _visible(share, end, self.device)
-            bias = attention_bias(visible, n_groups)
+            bias = attention_bias(_visible(share, end, self.device), n_groups, end)
             share.cache.reserve(bias.shape[1])
             biases.append(bias)
-        table = self._positions(int(positions.max()) + 1 if len(positions) else 0)[positions.to(self.device)]
-        x = self._embed(batch, adapted)
-        for index, layer in enumerate(weights.layers):
-            patch = self.adapter.layers[index] if self.adapter is not None and adapted is not None else None
-            h = rms_norm(x, layer.attn_norm, config.rms_eps)
+        table = self.turns(int(positions.max()) + 1 if len(positions) else 0)[positions.to(self.device)]
+        ids = torch.cat([share.ids for share in batch]).to(self.device)
+
+        def attend(index: int, qk: Tensor, v: Tensor) -> Tensor:
+            return self._attend(index, batch, counts, qk, v, biases)
+
+        return list(self.layers(self.embed(ids, adapted), table, adapted, attend).split(counts))
+
+    def embed(self, ids: Tensor, adapted: slice | None) -> Tensor:
+        """ids [r] -> [r, H]; among the `adapted` rows the mask is the adapter's."""
+        x = self.weights.embed[ids].to(self.dtype)
+        if self.adapter is not None and adapted is not None:
+            mine = ids[adapted] == self.adapter.mask_id
+            x[adapted] = torch.where(mine[:, None], self.adapter.mask_embedding.to(self.dtype), x[adapted])
+        return x
+
+    def layers(self, x: Tensor, table: Tensor, adapted: slice | None, attend: Attend) -> Tensor:
+        """x [r, H], table [r, 2, D]: the rows' turns -> final normed hidden states [r, H].
+
+        Waits for the device nowhere, and no shape depends on data but in mixtures: a CUDA graph can hold it.
+        """
+        config, weights = self.config, self.weights
+        patches = self.adapter.layers if self.adapter is not None and adapted is not None else ()
+        norms = [*(layer.attn_norm for layer in weights.layers[1:]), weights.norm]
+        h = rms_norm(x, weights.layers[0].attn_norm, config.rms_eps)
+        for index, (layer, next_norm) in enumerate(zip(weights.layers, norms, strict=True)):
+            patch = patches[index] if patches else None
             qkv = _linear(h, layer.qkv, patch and patch.qkv, adapted)
             heads = qkv.view(x.shape[0], -1, config.head_dim)
             n_qk = config.n_heads + config.n_kv_heads
@@ -178,17 +224,16 @@ class Transformer:
                     ),
                     1,
                 )
-            qk = rope(qk, table)
-            mixed = self._attend(index, batch, counts, qk, v, biases)
-            x = x + _linear(mixed, layer.o, patch and patch.o, adapted)
-            h = rms_norm(x, layer.mlp_norm, config.rms_eps)
+            mixed = attend(index, rope(qk, table), v)
+            h, x = add_rms_norm(_linear(mixed, layer.o, patch and patch.o, adapted), x, layer.mlp_norm, config.rms_eps)
             if layer.experts is not None:
                 x = x + mixture(h, layer.experts)
                 if not layer.gate_up.n_out:
+                    h = rms_norm(x, next_norm, config.rms_eps)
                     continue
             gated = swiglu(_linear(h, layer.gate_up, patch and patch.gate_up, adapted))
-            x = x + _linear(gated, layer.down, patch and patch.down, adapted)
-        return list(rms_norm(x, weights.norm, config.rms_eps).split(counts))
+            h, x = add_rms_norm(_linear(gated, layer.down, patch and patch.down, adapted), x, next_norm, config.rms_eps)
+        return h
 
     @torch.inference_mode()
     def move(self, cache: KVCache, rows: slice, by: Tensor) -> None:
@@ -196,7 +241,7 @@ class Transformer:
 
         Rotary positions add up, so this is exact but for the rounding of the cache's dtype.
         """
-        table = self._positions(int(by.abs().max()) + 1)[by.abs().to(self.device)]  # [r, 2, D]
+        table = self.turns(int(by.abs().max()) + 1)[by.abs().to(self.device)]  # [r, 2, D]
         table = torch.stack((table[:, 0], table[:, 1] * by.sign().to(self.device)[:, None]), 1)
         keys = cache.keys[:, :, rows]  # [n_layers, n_kv_heads, r, D]
         flat = keys.permute(2, 0, 1, 3).reshape(keys.shape[2], -1, keys.shape[3])
@@ -217,15 +262,8 @@ class Transformer:
             row += n
         return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
 
-    def _embed(self, batch: Sequence[Rows], adapted: slice | None) -> Tensor:
-        ids = torch.cat([share.ids for share in batch])
-        x = self.weights.embed[ids].to(self.dtype)
-        if self.adapter is not None and adapted is not None:
-            mine = ids[adapted] == self.adapter.mask_id
-            x[adapted] = torch.where(mine[:, None], self.adapter.mask_embedding.to(self.dtype), x[adapted])
-        return x
-
-    def _positions(self, n: int) -> Tensor:
+    def turns(self, n: int) -> Tensor:
+        """The rotary table of at least n positions, [.., 2, D]; the same tensor until more are asked for."""
         if n > self._rope.shape[0]:
             self._rope = rope_table(2 * n, self.config.head_dim, self.config.rope_theta, self.device)
         return self._rope
@@ -233,11 +271,15 @@ class Transformer:
 
 def _visible(share: Rows, end: int, device: torch.device) -> Tensor:
     if share.bidirectional:
-        return torch.full_like(share.ids, end)
+        return torch.full((end - share.start,), end, device=device)
     causal = torch.arange(share.start + 1, end + 1, device=device)
     if not share.block:
         return causal
     return ((causal + share.block - 1) // share.block * share.block).clamp_max(end)
+
+
+def _whole_steps(length: int) -> int:
+    return -(-length // CACHE_STEP) * CACHE_STEP
 
 
 def _adapted_rows(batch: Sequence[Rows], counts: list[int]) -> slice | None:
