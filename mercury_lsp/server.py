@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidRequest
 from pygls.io_ import StdoutWriter, run_async
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
@@ -51,6 +51,26 @@ class MercuryProtocol(LanguageServerProtocol):
         super().__init__(*args, **kwargs)
         for method in _OURS:
             self.fm.builtin_features.pop(method)
+
+    def structure_message(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Leaves it alone: pygls would take every table inside a message that has the keys of one for a message."""
+        return data
+
+    def handle_message(self, message: Any) -> None:
+        """Every request is answered: one that makes no sense with an error, where pygls keeps silent."""
+        if not isinstance(message, dict):
+            raise JsonRpcInvalidRequest
+        table = cast("dict[str, Any]", message)
+        asks = "method" in table and isinstance(table.get("id"), int | str)
+        try:
+            structured = cast("Any", super().structure_message(table))
+            if asks and not hasattr(structured, "id"):
+                raise JsonRpcInvalidRequest  # a method that has no answer
+        except JsonRpcException as error:
+            if asks:
+                self._send_response(table["id"], error=error.to_response_error())
+            raise
+        super().handle_message(structured)
 
     @property
     def said_goodbye(self) -> bool:

@@ -5,8 +5,9 @@ file exists), FAKE_LOAD_ERROR (loading fails so often), FAKE_PRINT (the model pr
 pass waits for `test/allow`).
 
 Requests of the tests: `test/counters`, `test/forget` (the requests), `test/script {text, gated}`,
-`test/allow {passes}`, and `test/wait {runs, drafts}` which answers when so many runs
-began and so many drafts were taken in by the server.
+`test/allow {passes}`, `test/wait {runs, drafts}` which answers when so many runs
+began and so many drafts were taken in by the server, and `test/state` (what the server holds: documents, notebooks,
+runs of each document so far and at once).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,8 +37,23 @@ class ScriptedInfiller(FakeInfiller):
         self.gated = "FAKE_GATED" in os.environ
         self.permits = self.begun = self.drafts = 0
         self.changed = threading.Condition()
+        self.runs_of: Counter[str] = Counter()
+        self.under_way: Counter[str] = Counter()
+        self.most_at_once = 0
 
     def __call__(self, request: Request, /) -> Iterator[Draft]:
+        with self.changed:
+            self.runs_of[request.document] += 1
+            self.under_way[request.document] += 1
+            self.most_at_once = max(self.most_at_once, self.under_way[request.document])
+        try:
+            yield from self._drafts(request)
+        finally:
+            with self.changed:
+                self.under_way[request.document] -= 1
+                self.changed.notify_all()
+
+    def _drafts(self, request: Request) -> Iterator[Draft]:
         if self.script == "!":
             raise ValueError(f"cannot continue {request.prefix}")
         drafts = super().__call__(request)
@@ -102,10 +119,24 @@ def forget(_: Any) -> None:
     INFILLER.requests.clear()
 
 
+def state(server: MercuryServer) -> dict[str, Any]:
+    """under_way: documents with a run that has begun and not ended. busy: whether settings are still asked for."""
+    session = server.session
+    with INFILLER.changed:
+        return {
+            "documents": {d.uri: {"text": d.text, "version": d.version} for d in session.documents.all()},
+            "notebooks": session.notebooks,
+            "runs_of": dict(INFILLER.runs_of),
+            "under_way": [document for document, n in INFILLER.under_way.items() if n],
+            "most_at_once": INFILLER.most_at_once,
+            "busy": bool(session.tasks),
+        }
+
+
 def script(params: Any) -> None:
     with INFILLER.changed:
         INFILLER.script = params.text
-        INFILLER.gated = params.gated
+        INFILLER.gated, INFILLER.permits = params.gated, 0
         INFILLER.changed.notify_all()
 
 
@@ -143,6 +174,7 @@ def main() -> int:
     server.feature("test/script")(script)
     server.feature("test/allow")(allow)
     server.feature("test/wait")(wait)
+    server.feature("test/state")(lambda _: state(server))
 
     @server.feature("test/indexed")
     async def _(_: Any) -> dict[str, Any]:

@@ -13,7 +13,8 @@ import psutil
 import pytest
 from lsprotocol import types
 
-from tests.lsp.editor import ROOT, SECONDS, SERVER, URI, editing, initialize_params, server_env
+from tests.lsp.editor import ROOT, SECONDS, SERVER, URI, editing, server_env
+from tests.lsp.raw_client import frame, hello
 
 
 def test_importing_the_server_does_not_import_torch() -> None:
@@ -127,20 +128,6 @@ async def test_L4_the_log_holds_no_text_of_documents(capfd: pytest.CaptureFixtur
     log = capfd.readouterr().err
     assert "ValueError" in log
     assert "hunter2" not in log
-
-
-def frame(message: dict[str, Any]) -> bytes:
-    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
-
-
-def hello(process_id: int | None) -> bytes:
-    from pygls.protocol import default_converter
-
-    params = default_converter().unstructure(initialize_params("neovim_0.12"))
-    params["processId"] = process_id
-    initialize = frame({"id": 1, "method": "initialize", "params": params})
-    return initialize + frame({"method": "initialized", "params": {}})
 
 
 def start(command: list[str], **variables: str) -> "subprocess.Popen[bytes]":
