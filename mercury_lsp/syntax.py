@@ -42,16 +42,17 @@ __all__ = [
     "repeat_start",
     "scope_at",
     "tree_sitter_language",
+    "warm",
     "window",
 ]
 
 Scope = Literal["code", "comment", "string"]
 
-WINDOW_LINES = 300
+WINDOW_LINES = 100
 """Lines looked at on each side of a place in a document of more than twice as many."""
 _CUT_SEARCH = 60  # lines searched for a top-level line to cut at
-_NEAR_END = 100  # lines: a cut so near the ends would rather fall into a header comment or docstring
-_MAX_WINDOW = 60_000  # characters: what tree-sitter parses in about 10 ms
+_NEAR_END = 50  # lines: a cut so near the ends would rather fall into a header comment or docstring
+_MAX_WINDOW = 20_000  # characters: what tree-sitter parses in a few milliseconds, broken code included
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,12 @@ def anonymous_tokens(name: str) -> tuple[str, ...]:
     kinds = range(language.node_kind_count)
     visible = (k for k in kinds if language.node_kind_is_visible(k) and not language.node_kind_is_named(k))
     return tuple(sorted({language.node_kind_for_id(k) or "" for k in visible}))
+
+
+def warm(document: Document) -> None:
+    """Reads and imports now what the first key in a document would wait for; may run in any thread."""
+    if document.n_lines and (name := language_of(document.language)):
+        tree_sitter_language(name)
 
 
 class _Parsers(threading.local):
@@ -248,13 +255,7 @@ def window(document: Document, offset: int) -> Span:
     very long line (minified code) only the neighbourhood of `offset` counts. Errors that the cuts cause are the
     same before and after an edit inside, so comparing them stays fair.
     """
-    line = document.line_of(offset)
-    top, bottom = 0, document.n_lines - 1
-    if document.n_lines > 2 * WINDOW_LINES:
-        if line - WINDOW_LINES > _NEAR_END:
-            top = _cut(document, line - WINDOW_LINES)
-        if line + WINDOW_LINES < bottom - _NEAR_END:
-            bottom = max(line + 1, _cut(document, line + WINDOW_LINES) - 1)
+    top, bottom = _window_lines(document, document.line_of(offset))
     start, end = document.line_span(top).start, document.line_span(bottom, keepend=True).end
     if end - start <= _MAX_WINDOW:
         return Span(start, end)
@@ -262,6 +263,21 @@ def window(document: Document, offset: int) -> Span:
     start = max(start, (offset - near) // near * near)
     end = min(end, (offset + 2 * near) // near * near)
     return Span(_line_if_near(document, start, near), end)
+
+
+def _window_lines(document: Document, line: int) -> tuple[int, int]:
+    """The first and the last line of a window; one key asks for the same window several times."""
+    known = document.memo.get(("window", line))
+    if known is not None:
+        return known
+    top, bottom = 0, document.n_lines - 1
+    if document.n_lines > 2 * WINDOW_LINES:
+        if line - WINDOW_LINES > _NEAR_END:
+            top = _cut(document, line - WINDOW_LINES)
+        if line + WINDOW_LINES < bottom - _NEAR_END:
+            bottom = max(line + 1, _cut(document, line + WINDOW_LINES) - 1)
+    document.memo["window", line] = top, bottom
+    return top, bottom
 
 
 def _line_if_near(document: Document, start: int, near: int) -> int:

@@ -77,6 +77,11 @@ class Document:
     def _starts(self) -> "Starts":
         return _line_starts(self.text)
 
+    @cached_property
+    def memo(self) -> dict[tuple[str, int], Any]:
+        """What was worked out about this snapshot, under a name and a place; it goes when the snapshot goes."""
+        return {}
+
     @property
     def n_lines(self) -> int:
         """Number of lines, at least 1: a text that ends with a newline has an empty last line."""
@@ -88,11 +93,14 @@ class Document:
 
     def line_span(self, line: int, keepend: bool = False) -> Span:
         """Where line `line` (0-based, clamped) stands, with its newline or without."""
-        line = min(max(line, 0), self.n_lines - 1)
-        start = int(self._starts[line])
-        end = int(self._starts[line + 1]) if line + 1 < self.n_lines else len(self.text)
-        if not keepend and line + 1 < self.n_lines:
-            end -= 2 if end - start >= 2 and self.text[end - 2 : end] == "\r\n" else 1
+        starts = self._starts
+        last = len(starts) - 1
+        line = max(line, 0)
+        if line >= last:
+            return Span(int(starts[last]), len(self.text))
+        start, end = int(starts[line]), int(starts[line + 1])
+        if not keepend:
+            end -= 2 if end - start >= 2 and self.text.startswith("\r\n", end - 2) else 1
         return Span(start, end)
 
     def line_text(self, line: int) -> str:

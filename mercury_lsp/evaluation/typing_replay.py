@@ -81,6 +81,7 @@ class _Screen:
     def __init__(self, client: LanguageClient, trace: Trace, uri: str, measured: Measured) -> None:
         self._client, self._trace, self._uri, self._measured = client, trace, uri, measured
         self._before, self._version, self._shown = trace.before, 1, ""
+        self._counted = 0
 
     async def type(self, speed: float) -> None:
         item = types.TextDocumentItem(self._uri, self._trace.language, 1, self._before + self._trace.after)
@@ -88,6 +89,7 @@ class _Screen:
         typist, asked = Typist(self._trace), set[asyncio.Task[None]]()
         while True:
             await asyncio.sleep(typist.wait() / speed)
+            self._counted = (await _in_time(_status(self._client)))["runs"]  # over before the key comes
             action = typist.act(self._shown)
             if action is None:
                 break
@@ -102,7 +104,6 @@ class _Screen:
         self._client.text_document_did_close(types.DidCloseTextDocumentParams(closed))
 
     def _replace(self, n_back: int, text: str) -> None:
-        self._counted = _status(self._client)  # sent before the key: what it counts is older
         start, end = _position(self._before[: len(self._before) - n_back]), _position(self._before)
         change = types.TextDocumentContentChangePartial(range=types.Range(start, end), text=text)
         self._before = self._before[: len(self._before) - n_back] + text
@@ -127,7 +128,7 @@ class _Screen:
         after = await _in_time(_status(self._client))
         self._measured.seconds.append(seconds)
         self._measured.shown.append(bool(items))
-        self._measured.reused.append((await _in_time(counted))["runs"] == after["runs"])
+        self._measured.reused.append(counted == after["runs"])
         if items and version == self._version and items[0].range.start == items[0].range.end:
             self._shown = items[0].insert_text
 

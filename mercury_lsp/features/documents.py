@@ -5,6 +5,7 @@ notifications are taken out (server.py) and these stand in their place. They are
 before the next message is read, and pygls keeps the future of every asynchronous notification for ever.
 """
 
+import asyncio
 import logging
 import time
 
@@ -13,6 +14,7 @@ from lsprotocol import types
 from mercury_lsp.features.positions import apply_change, to_span
 from mercury_lsp.features.session import Session
 from mercury_lsp.features.store import document_key
+from mercury_lsp.syntax import warm
 from mercury_lsp.text import Document, language_of
 
 logger = logging.getLogger(__name__)
@@ -21,7 +23,9 @@ logger = logging.getLogger(__name__)
 def did_open(session: Session, params: types.DidOpenTextDocumentParams) -> None:
     """A second didOpen of the same document replaces its text."""
     item = params.text_document
-    session.documents.put(Document(item.uri, item.version, item.language_id, item.text))
+    document = Document(item.uri, item.version, item.language_id, item.text)
+    session.documents.put(document)
+    asyncio.get_running_loop().run_in_executor(None, warm, document)
 
 
 def did_change(session: Session, params: types.DidChangeTextDocumentParams) -> None:

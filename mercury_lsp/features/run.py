@@ -47,6 +47,7 @@ class Run:
         self._surroundings = surroundings
         self._region: EditRegion | None = None
         self._text = ""
+        self._edit: Edit | None = None
         self._future = engine.submit(document_key(document.uri), self._prepare, self._drafted)
 
     def serves(self, document: Document, cursor: int) -> bool:
@@ -64,14 +65,14 @@ class Run:
         Cancelling the wait leaves the run alone: another request may want it.
         """
         draft = await asyncio.shield(asyncio.wrap_future(self._future))
-        if draft is None or self._region is None or len(draft.text) > LONGEST:
-            return None
-        # parsing a large buffer takes longer than the event loop may be held
-        edit = await asyncio.to_thread(completion_edit, self._region, draft.text, confidence=draft.confidence)
-        return self._frame.inside(edit) if edit is not None else None
+        return self._edit if draft is not None else None
 
     def _drafted(self, draft: Draft) -> None:
+        """In the engine's thread, whose parser holds the tree of this document already."""
         self._text = draft.text
+        if draft.done and self._region is not None and len(draft.text) <= LONGEST:
+            edit = completion_edit(self._region, draft.text, confidence=draft.confidence)
+            self._edit = self._frame.inside(edit) if edit is not None else None
 
     def _prepare(self, infiller: Infiller) -> Request | None:
         """Builds the request in the engine's thread, where parsing and counting tokens hold nobody up."""

@@ -1,5 +1,8 @@
 """Errors, scopes, windows and the end of a unit, as tables."""
 
+import subprocess
+import sys
+
 import pytest
 
 from mercury_lsp.languages import GRAMMARS
@@ -298,3 +301,23 @@ def test_I1_a_very_long_line_does_not_make_the_window_long() -> None:
 def test_a_small_document_is_judged_whole() -> None:
     document = Document("u", 1, "python", "a\nb\n")
     assert window(document, 2) == Span(0, 4)
+
+
+FIRST_KEYS = """
+import sys
+from mercury_lsp import edit, region, syntax
+from mercury_lsp.text import Document, Span
+for language in sys.argv[1:]:
+    opened = Document("file:///a", 1, language, "a = 1")
+    syntax.warm(opened)
+    known = set(sys.modules)
+    document = opened.apply(Span(5, 5), "2", 2)
+    edit.completion_edit(region.completion_region(document, 6, region.Budget(100, 100), len), "3")
+    print(*sorted(set(sys.modules) - known))
+"""
+
+
+def test_the_first_key_in_a_warm_document_imports_nothing() -> None:
+    command = [sys.executable, "-c", FIRST_KEYS, *sorted(GRAMMARS), "nobody's"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split("\n") == [""] * (len(GRAMMARS) + 2)

@@ -21,10 +21,13 @@ from mercury_model.draft import Effort
 ROWS: tuple[tuple[str, Effort, bool], ...] = (
     ("greedy", "medium", False),
     ("check", "medium", False),
+    ("check", "instant", True),
+    ("check", "low", True),
     ("check", "medium", True),
     ("check", "high", True),
     ("threshold", "instant", False),
     ("threshold", "medium", False),
+    ("threshold", "low", True),
     ("threshold", "medium", True),
     ("threshold", "high", True),
     ("entropy_bound", "medium", False),
