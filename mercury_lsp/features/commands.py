@@ -282,7 +282,8 @@ async def execute(session: Session, params: types.ExecuteCommandParams) -> dict[
     if command.writes and reason:
         tell(session, f"Mercury is {reason}.")
         return {"applied": False}
-    return await command.run(session, given, params.work_done_token)
+    token: object = params.work_done_token  # lsprotocol lets anything through
+    return await command.run(session, given, token if isinstance(token, int | str) else None)
 
 
 def _arguments(name: str, command: Command, raw: Any) -> Any:

@@ -188,6 +188,7 @@ async def shown(session: Session, title: str, token: "int | str | None", body: C
 
 def progress_cancelled(session: Session, params: types.WorkDoneProgressCancelParams) -> None:
     """`window/workDoneProgress/cancel`: an unknown token is of something that has ended."""
-    stop = session.stops.get(params.token)
+    token: object = params.token  # lsprotocol lets anything through
+    stop = session.stops.get(token) if isinstance(token, int | str) else None
     if stop is not None:
         stop()

@@ -134,7 +134,7 @@ def valid(uri: str) -> dict[str, Any]:
         "mercury/rejected": {"textDocument": identifier, "position": position},
         "codeAction/resolve": {"title": "x", "data": command(uri, position, "mercury.act")[1]["arguments"][0]},
         **dict([inline(uri, position), completion(uri, position), next_edit(uri, position), actions(uri, position)]),
-        **dict([command(uri, position, "mercury.rewrite")]),
+        **dict([command(uri, position, "mercury.rewrite", workDoneToken="x")]),
     }
 
 

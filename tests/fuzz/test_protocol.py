@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.fuzz.messages import METHODS
+from tests.fuzz import messages
 from tests.fuzz.protocol import Protocol, Server
 from tests.lsp.raw_client import RefusedError
 
@@ -44,7 +44,7 @@ def test_every_request_is_answered_whatever_its_method_and_parameters() -> None:
         {"event": {"removed": [{}]}},
         {"settings": {"a": {"jsonrpc": 1}}},
     )
-    asked = [client.request(method, params) for method in METHODS if method != "initialize" for params in odd]
+    asked = [client.request(method, params) for method in messages.METHODS if method != "initialize" for params in odd]
     refused = 0
     for message_id in asked:
         try:
@@ -62,3 +62,15 @@ def test_a_table_inside_a_message_is_no_message() -> None:
     with pytest.raises(RefusedError, match=r"mercury\.snooze takes"):
         client.call("workspace/executeCommand", {"command": "mercury.snooze", "arguments": [inside]})
     assert client.call("workspace/executeCommand", {"command": "mercury.status"})["model"]
+
+
+def test_a_token_that_is_neither_text_nor_number_is_none() -> None:
+    server = Server.of("utf-16")
+    uri, place = "file:///fuzz/a.py", {"line": 0, "character": 0}
+    item = {"uri": uri, "languageId": "python", "version": 1, "text": "x = 1\n"}
+    server.client.notify("textDocument/didOpen", {"textDocument": item})
+    for token in ([], {"a": 1}, [[1]], True, 1.5):
+        server.client.notify("window/workDoneProgress/cancel", {"token": token})
+        wanted = messages.command(uri, place, "mercury.rewrite", workDoneToken=token)
+        assert server.client.call(*wanted)["applied"] is False
+    assert server.faults() == []
