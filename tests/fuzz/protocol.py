@@ -31,6 +31,7 @@ NAMES = {
 }
 """Of every document that is opened another spelling of its URI."""
 NOTEBOOKS = ("file:///fuzz/n.ipynb", "untitled:Notebook-1")
+CELLS = "vscode-notebook-cell:/fuzz/n.ipynb#"
 CANCELLED = -32800
 
 
@@ -100,10 +101,10 @@ class Protocol(RuleBasedStateMachine):
             return
         self.open_gate()
         self.settle()
-        for uri in [*self.documents, HOSTILE, HOLD]:
-            self.tell("textDocument/didClose", {"textDocument": {"uri": uri}})
-        for uri in [*self.notebooks, "file:///fuzz/hostile.ipynb"]:
+        for uri in self.client.call("test/state")["notebooks"]:
             self.tell("notebookDocument/didClose", {"notebookDocument": {"uri": uri}, "cellTextDocuments": []})
+        for uri in self.client.call("test/state")["documents"]:
+            self.tell("textDocument/didClose", {"textDocument": {"uri": uri}})
         self.client.call("test/forget")
         self.client.call("workspace/executeCommand", {"command": "mercury.resume"})
         self.configure(messages.PLAIN_SETTINGS)
@@ -342,11 +343,11 @@ class Protocol(RuleBasedStateMachine):
             return
         Server.steps += 1
         state = self.client.call("test/state")
-        state["documents"].pop(HOSTILE, None)
-        held = {uri: Units.of(document["text"], self.encoding).data for uri, document in state["documents"].items()}
+        ours = {uri: document["text"] for uri, document in state["documents"].items() if self.is_ours(uri)}
+        held = {uri: Units.of(text, self.encoding).data for uri, text in ours.items()}
         kept = {uri: units.data for uri, units in self.documents.items()}
         assert held == kept, f"the server holds {held}, the client {kept}"
-        cells = {uri: cells for uri, cells in state["notebooks"].items() if "hostile" not in uri}
+        cells = {uri: cells for uri, cells in state["notebooks"].items() if uri in NOTEBOOKS}
         assert cells == self.notebooks, f"the server holds {cells}, the client {self.notebooks}"
         assert state["most_at_once"] <= 1, state
         assert not self.client.twice, self.client.twice[0]
@@ -362,6 +363,10 @@ class Protocol(RuleBasedStateMachine):
 
     def ask(self, method: str, params: Any) -> None:
         self.pending.append(self.client.request(method, params))
+
+    def is_ours(self, uri: str) -> bool:
+        """Whether a document is the client's: what a spoiled message has opened has any name."""
+        return uri in NAMES or uri.startswith(CELLS)
 
     def put(self, uri: str, text: str) -> None:
         self.documents[uri] = Units.of(text, self.encoding)
@@ -389,7 +394,7 @@ class Protocol(RuleBasedStateMachine):
         cells, items = list[dict[str, Any]](), list[dict[str, Any]]()
         for text in texts:
             self.n_cells += 1
-            uri = f"vscode-notebook-cell:/fuzz/n.ipynb#{self.n_cells}"
+            uri = f"{CELLS}{self.n_cells}"
             self.put(uri, text)
             cells.append({"kind": 2, "document": uri})
             items.append({"uri": uri, "languageId": "python", "version": 1, "text": text})
