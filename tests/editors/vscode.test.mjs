@@ -1,19 +1,18 @@
 // What VS Code does with the packaged extension, over the real server with a scripted model.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
-import { open } from "./code_server.mjs";
-
-const given = JSON.parse(process.env.MERCURY_EDITOR_TEST);
-
-/** A program that starts the server over a model that writes what `texts` has for the file's first line. */
-const server = `#!/bin/sh
-cd ${given.root} && FAKE_DELAY=0.25 exec ${given.python} -m tests.editors.scripted_server
-`;
+import { test } from "node:test";
+import { inCode } from "./code_server.mjs";
 
 const FILES = {
 	"ghost.py": "# ghost\n",
+	"undo.py": "# ghost\n",
 	"word.py": "# word\n",
+	"still.py": "# word\n",
+	"burst.py": "# word\n",
+	"escape.py": "# ghost\n",
+	"menu.py": "# menu\nalphabet = 1\n",
+	"input.py": "# ghost\n",
 	"indent.py": "# indent\n",
 	"cursors.py": "a = 1\nb = 2\n",
 	"fix.py": "# fix\ndef total(values)\n    return sum(values)\n",
@@ -23,27 +22,12 @@ const FILES = {
 	"snippet.py": "# snippet\n",
 };
 
-let code;
-before(async () => {
-	code = await open(FILES, server, { "editor.tabCompletion": "onlySnippets" });
-});
-after(() => code?.close());
-afterEach(async (context) => {
-	if (!context.passed && process.env.MERCURY_FAILED) {
-		await code?.page.screenshot({ path: `${process.env.MERCURY_FAILED}/${context.name.replaceAll(/\W+/g, "_")}.png` });
-	}
-	await code?.page.keyboard.press("Escape");
-});
-
-async function atEnd(name) {
-	await code.file(name);
-	await code.press("Control+End");
-}
+const vs = inCode(FILES, { settings: { "editor.tabCompletion": "onlySnippets" } });
 
 test("ghost text appears, Tab accepts it, one undo takes it back (G1)", async () => {
-	await atEnd("ghost.py");
-	await code.type("answer = ");
-	await code.ghost("6 * 7");
+	const { code } = vs;
+	await code.at("ghost.py");
+	await code.suggest("answer = ", "6 * 7");
 	await code.picture("vscode-ghost-text.png");
 	await code.press("Tab");
 	await code.until("# ghost\nanswer = 6 * 7");
@@ -51,10 +35,23 @@ test("ghost text appears, Tab accepts it, one undo takes it back (G1)", async ()
 	await code.until("# ghost\nanswer =");
 });
 
+test("what was undone is not suggested at once (G5)", async () => {
+	const { code } = vs;
+	await code.at("undo.py");
+	await code.suggest("answer = ", "6 * 7");
+	await code.press("Tab");
+	await code.until("# ghost\nanswer = 6 * 7");
+	await code.press("Control+Z");
+	await code.until("# ghost\nanswer =");
+	await code.settled();
+	await code.noGhost();
+	await code.suggest("3 + ", "6 * 7"); // another place
+});
+
 test("a word is accepted and the rest stays (G3)", async () => {
-	await atEnd("word.py");
-	await code.type("y = ");
-	await code.ghost("first + second");
+	const { code } = vs;
+	await code.at("word.py");
+	await code.suggest("y = ", "first + second");
 	await code.press("Control+ArrowRight");
 	await code.until("# word\ny = first");
 	await code.ghost("second");
@@ -63,26 +60,99 @@ test("a word is accepted and the rest stays (G3)", async () => {
 });
 
 test("typing what is suggested keeps it on the screen (F3)", async () => {
-	await atEnd("word.py");
-	await code.press("Enter");
-	await code.type("z = ");
-	await code.ghost("first + second");
+	const { code } = vs;
+	await code.at("still.py");
+	await code.suggest("z = ", "first + second");
+	const runs = await code.runs();
 	await code.type("fir");
 	await code.ghost("st + second");
+	await code.until("# word\nz = fir");
+	await code.soon(() => code.messages("textDocument/inlineCompletion").at(-1).params.position.character === 7);
+	assert.equal(await code.runs(), runs);
+});
+
+test("keys and Tab in one burst leave exactly the text (H1)", async () => {
+	const { code } = vs;
+	await code.at("burst.py");
+	await code.suggest("y = ", "first + second");
+	// sent without waiting for one another, as fast fingers do
+	const keys = ["f", "i", "r", "Tab", "Space", "#"].map((key) => code.press(key));
+	await Promise.all(keys);
+	await code.until("# word\ny = first + second #");
+});
+
+test("Escape takes ghost text away for good, and changes no text (F2, F5, B4)", async () => {
+	const { code } = vs;
+	await code.at("escape.py");
+	await code.suggest("y = ", "6 * 7");
 	await code.press("Escape");
 	await code.noGhost();
-	await code.until("# word\ny = first + second\nz = fir");
+	const rejected = await code.soon(() => code.messages("mercury/rejected").at(-1));
+	assert.match(rejected.params.textDocument.uri, /escape\.py$/);
+	assert.deepEqual(rejected.params.position, { line: 1, character: 4 });
+	await code.until("# ghost\ny =");
+	await code.type("3");
+	await code.press("Backspace"); // the same place once more
+	const asked = await code.soon(() => {
+		const { id, params } = code.messages("textDocument/inlineCompletion").at(-1);
+		return params.position.character === 4 && { id };
+	});
+	assert.deepEqual((await code.answered(asked)).result, []);
+	await code.settled();
+	await code.noGhost();
+});
+
+test("ghost text goes with the editor (F2)", async () => {
+	const { code } = vs;
+	await code.at("ghost.py");
+	await code.press("Enter");
+	await code.suggest("other = ", "6 * 7");
+	await code.file("cursors.py");
+	await code.noGhost();
+});
+
+test("ghost text continues the entry that is selected in the menu (F1)", async () => {
+	const { code } = vs;
+	await code.at("menu.py");
+	await code.type("y = al");
+	await code.press("Control+Space");
+	await code.page.locator(".suggest-widget.visible .monaco-list-row.focused", { hasText: "alphabet" }).waitFor();
+	await code.ghost("+ 1");
+	const asked = code.messages("textDocument/inlineCompletion").at(-1);
+	assert.equal(asked.params.context.selectedCompletionInfo.text, "alphabet");
+	await code.press("Escape"); // one of them for both
+	await code.noGhost();
+	await code.page.locator(".suggest-widget.visible").waitFor({ state: "detached" });
+	await code.until("# menu\nalphabet = 1\ny = al");
+});
+
+test("an input method composes undisturbed (E4)", async () => {
+	const { code } = vs;
+	await code.at("input.py");
+	await code.suggest("name = ", "6 * 7");
+	const before = code.messages("textDocument/inlineCompletion").length;
+	const keys = await code.page.context().newCDPSession(code.page);
+	for (const text of ["n", "ni", "nih", "にほ"]) {
+		await keys.send("Input.imeSetComposition", { text, selectionStart: text.length, selectionEnd: text.length });
+	}
+	console.log("shown", await code.page.evaluate(() => [...document.querySelectorAll('[class*="ghost-text"]')].map(x=>x.textContent)), code.messages("textDocument/inlineCompletion").slice(before), await code.text());
+	await keys.send("Input.insertText", { text: "日本" });
+	await code.until("# ghost\nname = 日本");
+	await code.type(" + ");
+	await code.ghost("6 * 7");
 });
 
 test("Tab indents where the cursor stands in indentation (C5)", async () => {
-	await atEnd("indent.py");
+	const { code } = vs;
+	await code.at("indent.py");
 	await code.press("Tab");
 	await code.type("x");
 	await code.until("# indent\n    x");
 });
 
 test("Tab in a snippet goes to the next stop (C6)", async () => {
-	await atEnd("snippet.py");
+	const { code } = vs;
+	await code.at("snippet.py");
 	await code.type("two");
 	await code.press("Tab");
 	await code.until("# snippet\nf(a, b)");
@@ -93,20 +163,20 @@ test("Tab in a snippet goes to the next stop (C6)", async () => {
 });
 
 test("with several cursors nothing is suggested (G4)", async () => {
-	await code.file("cursors.py");
-	await code.press("Control+Home");
+	const { code } = vs;
+	await code.at("cursors.py", 1);
 	await code.press("End");
 	await code.command("Add Cursor Below");
+	await code.inEditor();
 	await code.type(" + ");
 	await code.until("a = 1 +\nb = 2 +");
+	await code.settled();
 	await code.noGhost();
-	await code.press("Escape");
 });
 
 test("the light bulb mends a syntax error, in one undo step", async () => {
-	await code.file("fix.py");
-	await code.press("Control+Home");
-	await code.press("ArrowDown");
+	const { code } = vs;
+	await code.at("fix.py", 2);
 	await code.press("End");
 	await code.press("Control+.");
 	const entry = code.page.locator(".action-widget .monaco-list-row", { hasText: /syntax/i }).first();
@@ -119,29 +189,13 @@ test("the light bulb mends a syntax error, in one undo step", async () => {
 });
 
 test("a rewrite fills in, is accepted as one undo step", async () => {
+	const { code } = vs;
 	await code.file("rewrite.py");
 	const old = await code.until((text) => text.includes("len(values)"));
-	await code.press("Control+Home");
-	for (let i = 0; i < 2; i++) await code.press("ArrowDown");
-	for (let i = 0; i < 4; i++) await code.press("Shift+ArrowDown");
-	await code.press("Control+Alt+R");
-	const input = code.page.locator(".quick-input-widget input").first();
-	await input.waitFor();
-	await input.fill("use sum");
-	await code.press("Enter");
-	// what a decoration adds stands in the style sheet, not in the page's text
-	await code.page.waitForFunction(() =>
-		[...document.querySelectorAll(".view-lines span")].some((one) =>
-			getComputedStyle(one, "::after").content.includes("sum"),
-		),
-	);
+	await code.rewrite(3, 6, "use sum");
+	await code.decorated("sum");
 	await code.picture("vscode-rewrite-canvas.png");
-	await code.page.locator(".monaco-diff-editor").waitFor();
-	await code.page.waitForFunction(() =>
-		[...document.querySelectorAll(".monaco-diff-editor .modified .view-line")].some((line) =>
-			line.textContent.replaceAll("\u00a0", " ").includes("return sum(values) / len(values)"),
-		),
-	);
+	await code.difference("return sum(values) / len(values)");
 	await code.picture("vscode-rewrite-diff.png");
 	await code.press("Control+Enter");
 	await code.until("# rewrite\ndef mean(values):\n    return sum(values) / len(values)");
@@ -150,37 +204,34 @@ test("a rewrite fills in, is accepted as one undo step", async () => {
 });
 
 test("a rewrite that is rejected leaves the text alone", async () => {
+	const { code } = vs;
 	await code.file("rewrite.py");
 	const old = await code.until((text) => text.includes("total += value"));
-	await code.press("Control+Home");
-	for (let i = 0; i < 2; i++) await code.press("ArrowDown");
-	for (let i = 0; i < 4; i++) await code.press("Shift+ArrowDown");
-	await code.press("Control+Alt+R");
-	const input = code.page.locator(".quick-input-widget input").first();
-	await input.waitFor();
-	await input.fill("use sum");
-	await code.press("Enter");
-	await code.page.locator(".monaco-diff-editor .monaco-editor.focused").waitFor();
+	await code.rewrite(3, 6, "use sum");
+	await code.difference("return sum(values) / len(values)");
 	await code.press("Escape");
 	await code.page.locator(".monaco-diff-editor").waitFor({ state: "detached" });
 	await code.until(old);
 });
 
 test("pause is honoured at once and shown; resume ends it (F6)", async () => {
-	await atEnd("pause.py");
-	await code.type("a = ");
-	await code.ghost("1 + 2");
+	const { code } = vs;
+	await code.at("pause.py");
+	await code.suggest("a = ", "1 + 2");
 	await code.command("Mercury: Pause");
 	await code.noGhost();
+	await code.inEditor();
+	const runs = await code.runs();
 	await code.type("b");
 	await code.page.locator('[id="status.languageStatus"]').first().click();
 	await code.page.getByText("paused").first().waitFor();
 	await code.press("Escape");
-	await code.file("pause.py");
+	await code.at("pause.py");
+	await code.soon(() => code.messages("textDocument/inlineCompletion").at(-1).params.position.character === 5);
+	assert.equal(await code.runs(), runs);
 	await code.command("Mercury: Resume");
-	await code.press("Control+End");
+	await code.inEditor();
 	await code.press("Enter");
-	await code.type("c = ");
-	await code.ghost("1 + 2");
+	await code.suggest("c = ", "1 + 2");
 	assert.match(await code.text(), /a = b\nc =$/);
 });

@@ -43,6 +43,7 @@ export function activate(context: vscode.ExtensionContext): void {
 		jumpToNextEdit: () => nextEdit.jump(),
 		acceptNextEdit: () => nextEdit.accept(),
 		dismissNextEdit: () => nextEdit.dismiss(),
+		dismissGhost: () => nextEdit.dismissGhost(),
 		pause: () => quiet("mercury.pause"),
 		resume: () => execute("mercury.resume"),
 		snooze: () => quiet("mercury.snooze", { minutes: SNOOZE_MINUTES }),

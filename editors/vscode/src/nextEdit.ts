@@ -1,12 +1,14 @@
 // The next edit: shown where it is; Tab jumps there, Tab accepts, Escape dismisses it for good.
 //
-// An edit that only adds text at the cursor is ghost text, which the language client draws. Staleness is checked twice:
-// by request, and by the document's version when the answer is drawn or accepted.
+// One that only adds text on the cursor's line, right of the cursor, is shown as ghost text: VS Code asks the language
+// client for some, and gets it. Staleness is checked twice: by request, and by the document's version when the answer is
+// drawn or accepted.
 
 import * as vscode from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 import { asContent } from "./canvas";
-import { NEXT_EDIT, type NextEdits } from "./protocol";
+import { type Place, placed } from "./place";
+import { NEXT_EDIT, type NextEdits, REJECTED } from "./protocol";
 
 /** After a change for which VS Code asks for no ghost text, as a paste. */
 const PAUSE_MS = 1000;
@@ -19,7 +21,11 @@ interface Shown {
 	range: vscode.Range;
 	text: string;
 	key: string;
+	/** What the server knows it by. */
+	item: { id?: string; textDocument: { uri: string; version: number } };
 	command?: { command: string; arguments?: unknown[] };
+	/** The cursor at which it is ghost text; elsewhere it is drawn where it is. */
+	ghostAt?: vscode.Position;
 }
 
 export class NextEdit implements vscode.Disposable {
@@ -94,6 +100,10 @@ export class NextEdit implements vscode.Disposable {
 		const before = editor.document.lineAt(active.line).text.slice(0, active.character);
 		void vscode.commands.executeCommand("setContext", "mercury.inIndentation", !this.shown && before.trim() === "");
 		if (this.shown?.editor === editor) {
+			if (this.shown.ghostAt && !this.shown.ghostAt.isEqual(active)) {
+				delete this.shown.ghostAt; // VS Code has taken the ghost text away
+				this.draw(this.shown);
+			}
 			this.setContext(true);
 		}
 	}
@@ -102,8 +112,9 @@ export class NextEdit implements vscode.Disposable {
 		const shown = this.shown;
 		const row = shown?.editor.selection.active.line ?? -1;
 		const at = shown !== undefined && row >= shown.range.start.line && row <= shown.range.end.line;
-		void vscode.commands.executeCommand("setContext", "mercury.nextEdit", visible);
-		void vscode.commands.executeCommand("setContext", "mercury.nextEditAtCursor", visible && at);
+		const drawn = visible && !shown?.ghostAt;
+		void vscode.commands.executeCommand("setContext", "mercury.nextEdit", drawn);
+		void vscode.commands.executeCommand("setContext", "mercury.nextEditAtCursor", drawn && at);
 	}
 
 	private async ask(): Promise<void> {
@@ -146,14 +157,54 @@ export class NextEdit implements vscode.Disposable {
 		if (document.getText(range) === edit.text || this.dismissed.includes(key)) {
 			return;
 		}
+		const item = { ...(edit.id ? { id: edit.id } : {}), textDocument: edit.textDocument };
 		const command = edit.command && { command: edit.command.command, arguments: edit.command.arguments ?? [] };
-		this.show({ editor, version, range, text: edit.text, key, ...(command ? { command } : {}) });
+		this.show({ editor, version, range, text: edit.text, key, item, ...(command ? { command } : {}) });
 	}
 
 	private show(shown: Shown): void {
 		this.shown = shown;
+		const { active } = shown.editor.selection;
+		const { line, column, removed, added } = where(shown);
+		const rest = shown.editor.document.lineAt(line).text.slice(column);
+		if (!removed && line === active.line && column >= active.character && (rest === "" || !added.includes("\n"))) {
+			shown.ghostAt = active;
+			void vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
+		} else {
+			this.draw(shown);
+		}
+		void vscode.commands.executeCommand("setContext", "mercury.inIndentation", false);
+		this.setContext(true);
+	}
+
+	/** The next edit as the whole line that it makes of the cursor's, if it is to be ghost text there. */
+	ghost(document: vscode.TextDocument, position: vscode.Position): vscode.InlineCompletionItem | undefined {
+		const shown = this.shown;
+		if (
+			!shown?.ghostAt?.isEqual(position) ||
+			shown.editor.document !== document ||
+			document.version !== shown.version
+		) {
+			return undefined;
+		}
+		const { text, range } = document.lineAt(position.line);
+		const { column, added } = where(shown);
+		return new vscode.InlineCompletionItem(
+			text.slice(0, column) + added + text.slice(column),
+			range,
+			shown.command && {
+				title: "",
+				...shown.command,
+			},
+		);
+	}
+
+	/** Draws it where it is, beside the code that it changes. */
+	private draw(shown: Shown): void {
 		const { editor, text } = shown;
-		const { range, added } = trimmed(editor.document, shown.range, text);
+		const { document } = editor;
+		const { start, removed, added } = where(shown);
+		const range = new vscode.Range(document.positionAt(start), document.positionAt(start + removed));
 		const [first = "", ...more] = added.split("\n");
 		const hover = new vscode.MarkdownString().appendCodeblock(text, editor.document.languageId);
 		editor.setDecorations(this.line, [{ range: new vscode.Range(range.start, range.start) }]);
@@ -171,8 +222,6 @@ export class NextEdit implements vscode.Disposable {
 				},
 			},
 		]);
-		void vscode.commands.executeCommand("setContext", "mercury.inIndentation", false);
-		this.setContext(true);
 	}
 
 	/** Moves the cursor to the edit. */
@@ -197,12 +246,30 @@ export class NextEdit implements vscode.Disposable {
 		}
 	}
 
-	/** Takes the edit away; the same one is not offered again. */
+	/** Takes the edit away; neither this extension nor the server offers it again. */
 	dismiss(): void {
 		if (this.shown) {
 			this.dismissed.push(this.shown.key);
 			this.dismissed.splice(0, Math.max(0, this.dismissed.length - MOST_DISMISSED));
+			void this.client()?.sendNotification(REJECTED, { item: this.shown.item });
 			this.hide();
+		}
+	}
+
+	/** Takes ghost text away, and the completion menu with it; what it said is not offered again at this place. */
+	async dismissGhost(): Promise<void> {
+		const editor = vscode.window.activeTextEditor;
+		await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+		await vscode.commands.executeCommand("hideSuggestWidget");
+		const client = this.client();
+		if (this.shown?.ghostAt) {
+			this.dismiss();
+		} else if (client && editor) {
+			const convert = client.code2ProtocolConverter;
+			await client.sendNotification(REJECTED, {
+				textDocument: { uri: convert.asUri(editor.document.uri) },
+				position: convert.asPosition(editor.selection.active),
+			});
 		}
 	}
 
@@ -229,23 +296,15 @@ export class NextEdit implements vscode.Disposable {
 	}
 }
 
-/** The range and text of a replacement without what both have in common at their ends. */
-function trimmed(
-	document: vscode.TextDocument,
-	range: vscode.Range,
-	text: string,
-): { range: vscode.Range; added: string } {
-	const old = document.getText(range).replaceAll("\r\n", "\n");
-	let head = 0;
-	while (head < Math.min(old.length, text.length) && old[head] === text[head]) {
-		head++;
-	}
-	let tail = 0;
-	while (tail < Math.min(old.length, text.length) - head && old.at(-1 - tail) === text.at(-1 - tail)) {
-		tail++;
-	}
-	const from = document.offsetAt(range.start);
-	const to = document.offsetAt(range.end);
-	const inner = new vscode.Range(document.positionAt(from + head), document.positionAt(to - tail));
-	return { range: inner, added: text.slice(head, text.length - tail) };
+/** Where the edit really changes its document. */
+function where(shown: Shown): Place & { line: number; column: number } {
+	const { document } = shown.editor;
+	const place = placed(
+		document.getText(),
+		document.offsetAt(shown.range.start),
+		document.offsetAt(shown.range.end),
+		shown.text,
+	);
+	const { line, character } = document.positionAt(place.start);
+	return { ...place, line, column: character };
 }

@@ -34,6 +34,8 @@ export interface Changed {
 
 export interface NextEdits {
 	edits: {
+		/** Names the edit when it is turned down. */
+		id?: string;
 		text: string;
 		range: lsp.Range;
 		textDocument: { uri: string; version: number };
@@ -44,6 +46,8 @@ export interface NextEdits {
 export const STATUS = "mercury/status";
 export const CANVAS = "mercury/canvas";
 export const NEXT_EDIT = "textDocument/copilotInlineEdit";
+/** With an `item` it was a next edit, with a `position` ghost text. */
+export const REJECTED = "mercury/rejected";
 
 /** How a masked slot is drawn. */
 export const MASK = "░";

@@ -24,10 +24,20 @@ export function serverSettings(scope?: vscode.Uri): Record<string, unknown> {
 	return Object.fromEntries(Object.entries(copy).filter(([name]) => !OWN.includes(name)));
 }
 
-/** The interpreter of the setting, or of the Python extension if it is there. */
+/** A setting that names a program: where the workspace is not trusted, only the user's own counts. */
+function program(name: "path" | "interpreter"): string {
+	const configuration = vscode.workspace.getConfiguration("mercury");
+	const set = vscode.workspace.isTrusted
+		? configuration.get<string>(name)
+		: configuration.inspect<string>(name)?.globalValue;
+	return set ?? "";
+}
+
+/** The interpreter of the setting, or of the Python extension if it is there and the workspace is trusted: it may have
+ * selected one of the workspace's. */
 async function interpreter(): Promise<string> {
-	const set = vscode.workspace.getConfiguration("mercury").get<string>("interpreter");
-	if (set) {
+	const set = program("interpreter");
+	if (set || !vscode.workspace.isTrusted) {
 		return set;
 	}
 	const python = vscode.extensions.getExtension<PythonExtension>("ms-python.python");
@@ -47,7 +57,7 @@ export class Server {
 		private readonly log: vscode.LogOutputChannel,
 		private readonly listen: (client: LanguageClient) => void,
 		private readonly missing: (text: string) => void,
-		private readonly ghost: Pick<NextEdit, "waitForGhost" | "suggested">,
+		private readonly nextEdit: Pick<NextEdit, "waitForGhost" | "suggested" | "ghost">,
 	) {}
 
 	private get environment(): string {
@@ -57,11 +67,10 @@ export class Server {
 	/** Starts the server, or offers to install it where there is none. */
 	async start(): Promise<void> {
 		const found = findServer({
-			path: vscode.workspace.getConfiguration("mercury").get<string>("path") ?? "",
-			interpreter: vscode.workspace.isTrusted ? await interpreter() : "",
+			path: program("path"),
+			interpreter: await interpreter(),
 			environment: this.environment,
 			searchPath: process.env.PATH ?? "",
-			trusted: vscode.workspace.isTrusted,
 			windows: process.platform === "win32",
 			exists: existsSync,
 		});
@@ -99,12 +108,16 @@ export class Server {
 					if (editor && editor.selections.length > 1) {
 						return [];
 					}
-					this.ghost.waitForGhost(document);
+					const here = this.nextEdit.ghost(document, position);
+					if (here) {
+						return [here];
+					}
+					this.nextEdit.waitForGhost(document);
 					const { version } = document;
 					const found = (await next(document, position, context, token)) ?? [];
 					const items = Array.isArray(found) ? found : found.items;
 					if (!token.isCancellationRequested && document.version === version) {
-						this.ghost.suggested(document, items.length);
+						this.nextEdit.suggested(document, items.length);
 					}
 					return items;
 				},
@@ -124,10 +137,11 @@ export class Server {
 	async stop(): Promise<void> {
 		const client = this.client;
 		this.client = undefined;
-		if (client?.isRunning()) {
-			await client.stop();
+		try {
+			await client?.dispose();
+		} catch (error) {
+			this.log.warn(String(error)); // it never came so far as to run
 		}
-		await client?.dispose();
 	}
 
 	async restart(): Promise<void> {
@@ -150,7 +164,7 @@ export class Server {
 	}
 
 	async install(): Promise<void> {
-		if (await install(this.environment, vscode.workspace.isTrusted ? await interpreter() : "", this.log)) {
+		if (await install(this.environment, await interpreter(), this.log)) {
 			await this.restart();
 		}
 	}
