@@ -154,7 +154,8 @@ class RawClient:
                 if "method" in message:
                     self.notes.append(message)
                 else:
-                    key = message["id"] if isinstance(message["id"], int | str) else json.dumps(message["id"])
+                    said = message.get("id")  # an answer to nobody has none
+                    key = said if isinstance(said, int | str) else json.dumps(said)
                     if self.sent(key) and key in self.answers:
                         self.twice.append((self.answers[key], message))
                     self.answers[key] = message
