@@ -47,13 +47,13 @@ class ScriptedInfiller(FakeInfiller):
             self.under_way[request.document] += 1
             self.most_at_once = max(self.most_at_once, self.under_way[request.document])
         try:
-            yield from self._drafts(request)
+            yield from self._gated_drafts(request)
         finally:
             with self.changed:
                 self.under_way[request.document] -= 1
                 self.changed.notify_all()
 
-    def _drafts(self, request: Request) -> Iterator[Draft]:
+    def _gated_drafts(self, request: Request) -> Iterator[Draft]:
         if self.script == "!":
             raise ValueError(f"cannot continue {request.prefix}")
         drafts = super().__call__(request)
