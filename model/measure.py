@@ -9,10 +9,8 @@ What it finds belongs into docs/log.md. It asserts nothing, and knows nothing ab
 
 import argparse
 import itertools
-import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 import warnings
@@ -39,6 +37,8 @@ from mercury_kernels import (
     swiglu,
 )
 from mercury_kernels.unmask import TILE
+from mercury_lsp.errors import FailureError
+from mercury_lsp.evaluation.llama_cpp_peer import LlamaCpp
 from mercury_model import EMBEDDED, Request, load, store
 from mercury_model.checkpoint import read_checkpoint
 from mercury_model.config import Config
@@ -274,46 +274,15 @@ def arithmetic(tokens: Tokens) -> None:
 
 # --- a peer: the same published file under llama.cpp ----------------------------------------------------------------
 
-PEER = """
-import json, statistics, sys, time
-from llama_cpp import Llama
-path, threads, text = sys.argv[1], int(sys.argv[2]), sys.stdin.read()
-began = time.perf_counter()
-llm = Llama(model_path=path, n_ctx=1536, n_batch=512, n_threads=threads, n_threads_batch=threads, verbose=False)
-found = {"load, s": round(time.perf_counter() - began, 1)}
-ids = llm.tokenize(text.encode(), add_bos=False)
-def timed(part):
-    began = time.perf_counter()
-    llm.eval(part)
-    return time.perf_counter() - began
-def read(n):
-    llm.reset()
-    return timed(ids[:n])
-found["prefill, tokens/s"] = round(512 / statistics.median([read(512) for _ in range(3)]))
-read(384)
-single = [timed(ids[384 + n : 385 + n]) for n in range(32)]
-found["decoding one at a time, tokens/s"] = round(1 / statistics.median(single))
-for n in (8, 16, 32):
-    found[f"batch of {n}, ms"] = round(1000 * statistics.median([timed(ids[416:416 + n]) for _ in range(5)]))
-print(json.dumps(found))
-"""
-
 
 def peer(python: str, gguf: Path) -> None:
-    done = subprocess.run(
-        [python, "-c", PEER, str(gguf), str(n_cores())],
-        input="".join(itertools.chain(*texts())),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        print(f"\nno peer: {(done.stderr.strip().splitlines() or ['it failed'])[-1]}")
+    try:
+        with LlamaCpp(python, gguf, threads=n_cores(), n_ctx=1536) as found:
+            measured = found.passes("".join(itertools.chain(*texts())))
+    except FailureError as error:
+        print(f"\n{error}")
         return
-    table(
-        ("llama-cpp-python, the published q4_k_m file", "measured"),
-        list(json.loads(done.stdout.splitlines()[-1]).items()),
-    )
+    table(("llama-cpp-python, the published q4_k_m file", "measured"), list(measured.items()))
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from rich.console import Console
 from mercury_lsp.errors import UsageError
 from mercury_lsp.evaluation.report import table
 from mercury_lsp.evaluation.typing_replay import milliseconds, replay
-from mercury_lsp.evaluation.typing_traces import Trace, traces
+from mercury_lsp.evaluation.typing_traces import padded, traces
 
 SERVER = (sys.executable, "-m", "mercury_lsp", "serve", "--stdio")
 MODEL_FREE = (sys.executable, "-m", "mercury_lsp.cli.model_free")
@@ -62,18 +62,9 @@ async def _measure(args: argparse.Namespace) -> dict[str, Any]:
     typed = list(traces(files, args.keys, args.seed + 1))
     own: dict[str, dict[str, float]] = {}
     for name, size in SIZES.items():
-        alone = await replay(MODEL_FREE, [_padded(trace, size) for trace in typed], at_once, HURRY * args.speed)
+        alone = await replay(MODEL_FREE, [padded(trace, size) for trace in typed], at_once, HURRY * args.speed)
         own[name] = milliseconds(alone.seconds)
     return {**figures, "server_ms": own}
-
-
-def _padded(trace: Trace, size: int) -> Trace:
-    """The trace in the middle of a file of `size` characters: its own text again and again."""
-    whole = trace.before + trace.target + trace.after + "\n"
-    missing = max(0, size - len(whole)) // 2
-    filler = (whole * (1 + missing // len(whole)))[: missing + 1]
-    filler = filler[: filler.rfind("\n") + 1]
-    return Trace(trace.name, trace.language, filler + trace.before, trace.target, trace.after + filler, trace.seed)
 
 
 def _positive(text: str) -> int:

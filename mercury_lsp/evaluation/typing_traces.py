@@ -101,6 +101,15 @@ def traces(files: Sequence[Path], n_keys: int, seed: int) -> Iterator[Trace]:
         left -= len(target)
 
 
+def padded(trace: Trace, size: int) -> Trace:
+    """The trace in the middle of a file of `size` characters: its own text again and again."""
+    whole = trace.before + trace.target + trace.after + "\n"
+    missing = max(0, size - len(whole)) // 2
+    filler = (whole * (1 + missing // len(whole)))[: missing + 1]
+    filler = filler[: filler.rfind("\n") + 1]
+    return Trace(trace.name, trace.language, filler + trace.before, trace.target, trace.after + filler, trace.seed)
+
+
 def _read(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
