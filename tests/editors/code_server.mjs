@@ -54,7 +54,7 @@ export async function open(files, { server = scripted, settings = {}, onPath = f
 	writeFileSync(join(data, "User", "snippets", "python.json"), JSON.stringify(snippets));
 	for (const [name, text] of Object.entries(files)) {
 		mkdirSync(dirname(join(project, name)), { recursive: true });
-		writeFileSync(join(project, name), text.replaceAll("FOLDER", folder));
+		writeFileSync(join(project, name), text.replaceAll("FOLDER", folder), { mode: 0o755 });
 	}
 	const program = join(bin, "mercury-lsp");
 	writeFileSync(program, server(folder), { mode: 0o755 });
@@ -278,18 +278,33 @@ class Code {
 		}
 	}
 
-	/** Waits until ghost text that contains `part` is shown. */
+	/** Waits until ghost text is shown that contains `part`. */
 	async ghost(part, timeout = SECONDS) {
 		await this.page.waitForFunction(
-			([selector, wanted]) =>
-				[...document.querySelectorAll(selector)]
-					.map((one) => one.textContent)
-					.join("")
-					.replaceAll("\u00a0", " ")
-					.includes(wanted),
+			([selector, wanted]) => {
+				const found = [...document.querySelectorAll(selector)].map((one) => one.textContent).join("");
+				return found.trim() !== "" && found.replaceAll("\u00a0", " ").includes(wanted);
+			},
 			[GHOST, part],
 			{ timeout },
 		);
+	}
+
+	/** The ghost text on the screen. */
+	shown() {
+		return this.page.evaluate(
+			(selector) =>
+				[...document.querySelectorAll(selector)]
+					.map((one) => one.textContent)
+					.join("")
+					.replaceAll("\u00a0", " "),
+			GHOST,
+		);
+	}
+
+	/** Runs a piece of Python over a text. */
+	python(program, text) {
+		return spawnSync(given.python, ["-c", program], { input: text });
 	}
 
 	async noGhost() {
