@@ -14,6 +14,7 @@ from mercury_model.draft import Draft, ModelInfo, Request, Slot
 class FakeInfiller:
     """Answers each request with the text that `script` returns, revealed `per_step` tokens a pass.
 
+    A form feed in the script separates candidates; a request that does not ask for several gets the first.
     likelihood: what `log_likelihood` says of a request and a text; without one every text is as probable as another.
     delay: seconds each pass takes. runs, passes: how many requests began, how many passes ran.
     """
@@ -46,6 +47,10 @@ class FakeInfiller:
     def __call__(self, request: Request, /) -> Iterator[Draft]:
         self.requests.append(request)
         answer = self.script(request) if callable(self.script) else self.script
+        for candidate, text in enumerate(answer.split("\f")[: request.candidates]):
+            yield from self._passes(request, text, candidate)
+
+    def _passes(self, request: Request, answer: str, candidate: int) -> Iterator[Draft]:
         tokens = re.findall(r"\w+|\W", answer)
         shown = 0
         while True:
@@ -69,6 +74,7 @@ class FakeInfiller:
                 n_open=len(tokens) - shown,
                 n_tokens=shown,
                 forwards=float(-(-shown // self.per_step)),
+                candidate=candidate,
                 done=bool(ended),
                 ended=ended,
             )

@@ -69,7 +69,7 @@ def options(_: types.ClientCapabilities) -> types.CodeActionOptions:
 async def code_action(session: Session, params: types.CodeActionParams) -> list[types.CodeAction | types.Command]:
     """The titles; an empty list where nothing is at hand."""
     document = session.documents.get(params.text_document.uri)
-    if document is None or not session.settings.enabled or refusal(session, document):
+    if document is None or refusal(session, document):
         return []
     span = to_span(document, params.range, session.encoding)
     only = params.context.only
@@ -213,14 +213,14 @@ async def edit_of(session: Session, data: Data) -> types.WorkspaceEdit | None:
 def _refused(session: Session, document: Document | None) -> str:
     if document is None:
         return "this document is not open any more"
-    return "switched off in the settings" if not session.settings.enabled else refusal(session, document)
+    return refusal(session, document)
 
 
 def _found_again(session: Session, document: Document, data: Data) -> Wish | None:
     if data.task not in TASKS:
         return None
     if data.task == "repair_all":  # it is about the document as it is
-        return Wish(document, Span(0, 0), room=room(session))
+        return Wish(document, Span(0, 0), room=room(session, document))
     line = locate(document, data.anchor)
     if line is None:
         return None
@@ -229,4 +229,6 @@ def _found_again(session: Session, document: Document, data: Data) -> Wish | Non
     if data.message:
         place = Span(zero + data.place[0], zero + data.place[1])
         complaint = Complaint(place, data.message, data.code, data.source)
-    return Wish(document, Span(zero + data.span[0], zero + data.span[1]), complaint=complaint, room=room(session))
+    return Wish(
+        document, Span(zero + data.span[0], zero + data.span[1]), complaint=complaint, room=room(session, document)
+    )

@@ -8,8 +8,7 @@ of progress. Bad arguments are an error of one line that says what the command t
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import cattrs
@@ -18,11 +17,11 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.protocol import default_converter
 
 from mercury_lsp.actions.places import Hole, hole
-from mercury_lsp.actions.repair import Room, Work
+from mercury_lsp.actions.repair import Work
 from mercury_lsp.actions.rewriting import Wish, fill
 from mercury_lsp.actions.tasks import TASKS
 from mercury_lsp.diffs import Hunk
-from mercury_lsp.edit import completion_edit
+from mercury_lsp.edit import Edit, completion_edit
 from mercury_lsp.features.code_action import COMMAND, edit_of, read_data
 from mercury_lsp.features.positions import to_offset, to_span
 from mercury_lsp.features.session import Session, as_wire
@@ -33,12 +32,13 @@ from mercury_lsp.features.working import canvas, current_edits, do, plain, room,
 from mercury_lsp.features.workspace_edit import workspace_edit
 from mercury_lsp.region import EditRegion, completion_region, request_for
 from mercury_lsp.text import Document, Span
-from mercury_model.draft import Infiller, Request
+from mercury_model.draft import Draft, Infiller, Request
 
 T = TypeVar("T")
 Token = int | str | None
 _CONVERTER = default_converter()
 
+CYCLE_CANDIDATES = 3
 CYCLE_TRIES = 3
 CYCLE_TEMPERATURE = 0.8
 MAX_SNOOZE_MINUTES = 24 * 60.0
@@ -78,20 +78,25 @@ class NoArguments:
 
 @dataclass(slots=True)
 class Cycle:
-    """Where `mercury.cycle` is: the candidates for one state of one document."""
+    """Where `mercury.cycle` is: the candidates for one state of one document.
+
+    seen: texts that were shown, at: which of them is; waiting: drawn and not shown yet; last: any edit for this state.
+    """
 
     document: Document
     cursor: int
     seen: list[str]
     seed: int = 0
     at: int = 0
+    waiting: list[Edit] = field(default_factory=list[Edit])
+    last: Edit | None = None
 
 
 async def rewrite(session: Session, given: RewriteArguments, token: Token) -> dict[str, Any]:
     """Rewrites the lines of a range by an instruction."""
     document = opened(session, given.uri)
     span = to_span(document, given.range, session.encoding)
-    wish = Wish(document, span, instruction=given.instruction.strip(), room=room(session))
+    wish = Wish(document, span, instruction=given.instruction.strip(), room=room(session, document))
     title = given.instruction.strip() or TASKS["rewrite"].title
     return await _changed(session, document, TASKS["rewrite"].work(wish), span, title, token, apply=given.apply)
 
@@ -101,7 +106,7 @@ async def fill_place(session: Session, given: PlaceArguments, token: Token) -> d
     document = opened(session, given.uri)
     cursor = to_offset(document, given.position, session.encoding)
     at = await asyncio.to_thread(hole, document, Span(cursor, cursor)) or Hole(Span(cursor, cursor))
-    work = fill(document, at, room(session))
+    work = fill(document, at, room(session, document))
     return await _changed(session, document, work, at.span, TASKS["fill"].title, token, apply=given.apply)
 
 
@@ -152,7 +157,7 @@ async def cycle(session: Session, given: PlaceArguments, token: Token) -> dict[s
     state = session.cycles.get(key)
     if state is None or state.document.text != document.text or state.cursor != cursor:
         known = session.recent.find(key, document, cursor)
-        state = session.cycles[key] = Cycle(document, cursor, [known.new_text] if known is not None else [])
+        state = session.cycles[key] = Cycle(document, cursor, [known.new_text] if known is not None else [], last=known)
     edit = await shown(session, "Next candidate", token, _next(session, document, state))
     now = session.documents.get(document.uri)
     if edit is None or now is None or now.text != document.text:
@@ -164,33 +169,54 @@ async def cycle(session: Session, given: PlaceArguments, token: Token) -> dict[s
     return {"item": wire, "index": state.at, "count": len(state.seen)}
 
 
-async def _next(session: Session, document: Document, state: Cycle) -> Any:
+async def _next(session: Session, document: Document, state: Cycle) -> Edit | None:
     """A candidate that was not shown yet; when the model has no other, those that were, in turn."""
-    region: EditRegion | None = None
-
-    def prepared(seed: int, space: Room, infiller: Infiller) -> Request | None:
-        nonlocal region
-        region = completion_region(document, state.cursor, space(infiller), infiller.count_tokens)
-        heat = CYCLE_TEMPERATURE if seed else 0.0
-        inline = session.settings.inline
-        limit = inline.max_tokens
-        return request_for(region, max_tokens=limit, temperature=heat, seed=seed) if region is not None else None
-
     for _ in range(CYCLE_TRIES):
-        seed, state.seed = (state.seed, state.seed + 1) if not state.seen or state.seed else (1, 2)
-        future = session.engine.submit(document_key(document.uri) + "#task", partial(prepared, seed, room(session)))
-        draft = await asyncio.wrap_future(future)
-        if draft is None or region is None:
+        if not state.waiting and not await _draw(session, document, state):
             return None
-        edit = await asyncio.to_thread(completion_edit, region, draft.text, confidence=draft.confidence)
-        if edit is not None and edit.new_text not in state.seen:
-            state.seen.append(edit.new_text)
-            state.at = len(state.seen) - 1
-            return edit
-    if region is None or not state.seen:
+        while state.waiting:
+            edit = state.waiting.pop(0)
+            if edit.new_text not in state.seen:
+                state.seen.append(edit.new_text)
+                state.at = len(state.seen) - 1
+                return edit
+    if state.last is None:
         return None
     state.at = (state.at + 1) % len(state.seen)
-    return completion_edit(region, state.seen[state.at])
+    return dataclasses.replace(state.last, new_text=state.seen[state.at])
+
+
+async def _draw(session: Session, document: Document, state: Cycle) -> bool:
+    """New candidates into `state.waiting`: several in one run at first, then one drawn by chance at a time.
+
+    False when there is no model or nothing to complete.
+    """
+    settings = session.folders.settings_of(document.uri)
+    seed, state.seed = state.seed, state.seed + 1
+    space = room(session, document)
+    found: list[Edit] = []
+    region: EditRegion | None = None
+
+    def prepared(infiller: Infiller) -> Request | None:
+        nonlocal region
+        region = completion_region(document, state.cursor, space(infiller), infiller.count_tokens)
+        if region is None:
+            return None
+        drawn = {"temperature": CYCLE_TEMPERATURE, "seed": seed} if seed else {"candidates": CYCLE_CANDIDATES}
+        return request_for(region, max_tokens=settings.inline.max_tokens, **drawn)
+
+    def finished(draft: Draft) -> None:
+        if draft.done and region is not None:
+            edit = completion_edit(region, draft.text, confidence=draft.confidence)
+            if edit is not None:
+                found.append(edit)
+
+    future = session.engine.submit(document_key(document.uri) + "#task", prepared, finished)
+    if await asyncio.wrap_future(future) is None:
+        return False
+    state.waiting += found
+    state.last = found[-1] if found else state.last
+    return True
 
 
 async def pause(session: Session, _: NoArguments, token: Token) -> dict[str, Any]:
@@ -278,9 +304,8 @@ async def execute(session: Session, params: types.ExecuteCommandParams) -> dict[
     if command is None:
         raise JsonRpcInvalidParams(message=f"unknown command {params.command}: there are {', '.join(COMMANDS)}")
     given = _arguments(params.command, command, plain((params.arguments or [{}])[0]))
-    reason = session.pause.reason if session.settings.enabled else "switched off in the settings"
-    if command.writes and reason:
-        tell(session, f"Mercury is {reason}.")
+    if command.writes and session.pause.reason:
+        tell(session, f"Mercury is {session.pause.reason}.")
         return {"applied": False}
     token: object = params.work_done_token  # lsprotocol lets anything through
     return await command.run(session, given, token if isinstance(token, int | str) else None)

@@ -32,9 +32,9 @@ T = TypeVar("T")
 _numbers = itertools.count(1)
 
 
-def room(session: Session) -> Room:
-    """How much of a document the model is shown, by the settings as they are now."""
-    context = session.settings.context
+def room(session: Session, document: Document) -> Room:
+    """How much of a document the model is shown, by its folder's settings as they are now."""
+    context = session.folders.settings_of(document.uri).context
     return lambda infiller: Budget.of(infiller, context.tokens, context.suffix_share)
 
 

@@ -223,6 +223,15 @@ async def test_cycle_shows_candidate_after_candidate_as_ghost_text() -> None:
         assert requests <= 1 + 1 + 3
 
 
+async def test_cycle_draws_several_candidates_in_one_run() -> None:
+    async with editing(FAKE_TEXT="one\ftwo\fthree") as editor:
+        editor.open("x = ‸\n")
+        place = wire(editor.position())
+        shown = [await running(editor, "mercury.cycle", uri=editor.uri, position=place) for _ in range(3)]
+        assert [(answer.item.insertText, answer.index) for answer in shown] == [("one", 0), ("two", 1), ("three", 2)]
+        assert (await editor.test("counters")).runs == 1
+
+
 async def test_F6_a_pause_is_honoured_at_once_and_everywhere() -> None:
     async with applying(FAKE_TEXT="return 1", FAKE_GATED="1") as (editor, asked, _):
         editor.open("def f():\n    pass\n    x = ‸\n")
