@@ -75,7 +75,8 @@ def load_local(
         raise RequestError(f"unknown dtype {dtype!r}: choose int8, bf16 or float32")
     if where.type == "cpu":
         torch.set_num_threads(n_cores())
-    if where.type == "cuda" and where.index:  # kernels and graphs run on the thread's current device, whatever device their tensors lie on
+    if where.type == "cuda" and where.index:
+        # kernels and graphs run on the thread's current device, whatever device their tensors lie on
         torch.cuda.set_device(where)
     folder = checkpoint_folder(name, report)
     if folder is not None and (folder / "config.json").exists():
