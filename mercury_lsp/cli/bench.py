@@ -1,5 +1,7 @@
 """`mercury-lsp bench typing`: replays typing through a real server process and measures its answers.
 
+`mercury-lsp bench peers` measures this project beside others (see bench_peers.py).
+
 Pieces of real files are typed in real time, with pauses, corrections and acceptances. Figures go to standard output:
 the time from a key to its answer (ms), how many suggestions needed no run of the model, runs per 100 keys, and the
 server's own time, without a model, in a file of 1,000 lines and in one of 2 MB.
@@ -14,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
+from mercury_lsp.cli import bench_peers
 from mercury_lsp.errors import UsageError
 from mercury_lsp.evaluation.report import table
 from mercury_lsp.evaluation.typing_replay import milliseconds, replay
@@ -38,10 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     typing.add_argument("--fake", action="store_true", help="without a model: what the server alone costs")
     typing.add_argument("--model", metavar="NAME", help="which model (default: the one of the settings)")
     typing.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    beside = kinds.add_parser("peers", help="beside llama.cpp and one-at-a-time decoding, as a page with plots")
+    bench_peers.add_arguments(beside, _positive)
 
 
 def run(args: argparse.Namespace) -> int:
     """Exit status. Raises MercuryError for bad input and failures."""
+    if args.kind == "peers":
+        return bench_peers.run(args, MODEL_FREE, HURRY)
     if not args.speed > 0:
         raise UsageError(f"--speed {args.speed:g} is not above 0")
     figures = asyncio.run(_measure(args))

@@ -5,6 +5,7 @@ middles and ours, and stopping to iterate stops it. What is asked of llama.cpp i
 knows nothing about what is measured with it.
 """
 
+import contextlib
 import json
 import subprocess
 import tempfile
@@ -101,15 +102,15 @@ class LlamaCpp:
 
     def close(self) -> None:
         """Ends the process."""
-        if self._process.stdin is not None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # what it did not read before it ended
             self._process.stdin.close()
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._process.stdout.close()
         self._errors.close()
 
     def __enter__(self) -> Self:
@@ -120,11 +121,9 @@ class LlamaCpp:
 
     def _ask(self, op: str, **order: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it has ended: reading says why
             self._process.stdin.write(json.dumps({"op": op, **order}) + "\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has ended: reading says why
         return self._read()
 
     def _read(self) -> dict[str, Any]:
