@@ -31,6 +31,8 @@ ANSWERS = {
     "rewrite": "    return sum(values) / len(values)\n",
 }
 OTHERWISE = "1 + 2"
+LATE = {"late": "6 * 7"}
+"""Not as ghost text, as a next edit only."""
 FIELDS = ("id", "method", "params", "result", "error")
 
 
@@ -45,7 +47,10 @@ def answer(request: Request) -> str:
     """By the name in the file's first line. A run is a line of the log too."""
     log({"run": request.prefix[-20:]})
     name = re.match(r"\W*(\w+)", request.prefix + request.suffix)
-    return ANSWERS.get(name[1] if name else "", OTHERWISE)
+    what = name[1] if name else ""
+    if what in LATE:
+        return LATE[what] if request.document.endswith("#next") else ""
+    return ANSWERS.get(what, OTHERWISE)
 
 
 def load(_: Settings, report: Report) -> Infiller:

@@ -1,10 +1,9 @@
 """Emacs with eglot and the configuration of editors/README.md: a completion, and a code action."""
 
 import subprocess
-import sys
 from pathlib import Path
 
-from conftest import ROOT, available, server_env
+from conftest import available, scripted_server
 from install import emacs
 
 HERE = Path(__file__).parent
@@ -12,12 +11,7 @@ HERE = Path(__file__).parent
 
 def test_eglot_completes_and_applies_a_quick_fix(tmp_path: Path) -> None:
     program = available(emacs)
-    server = tmp_path / "mercury-lsp"
-    environment = " ".join(f"{name}='{value}'" for name, value in server_env().items())
-    server.write_text(
-        f"#!/bin/sh\ncd {ROOT} && exec env {environment} {sys.executable} -m tests.editors.scripted_server\n"
-    )
-    server.chmod(0o755)
+    server = scripted_server(tmp_path)
     file = tmp_path / "example.py"
     file.write_text("# fix\ndef total(values)\n    return sum(values)\n")
     done = subprocess.run(

@@ -1,11 +1,10 @@
 """Helix with the configuration of editors/README.md: a completion, and a code action."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, available, server_env
+from conftest import available, scripted_server
 from install import helix
 from terminal import Terminal, tmux
 
@@ -25,12 +24,7 @@ def hx(tmp_path: Path) -> Iterator[Terminal]:
     """Helix on a file with a fault in its second line."""
     available(tmux)
     program = available(helix)
-    server = tmp_path / "mercury-lsp"
-    environment = " ".join(f"{name}='{value}'" for name, value in server_env().items())
-    server.write_text(
-        f"#!/bin/sh\ncd {ROOT} && exec env {environment} {sys.executable} -m tests.editors.scripted_server\n"
-    )
-    server.chmod(0o755)
+    server = scripted_server(tmp_path)
     config = tmp_path / "config" / "helix"
     config.mkdir(parents=True)
     (config / "languages.toml").write_text(LANGUAGES.format(server=server))

@@ -1,7 +1,6 @@
 """Neovim with the plugin: ghost text, parts of it, undo and repeat, the popup menu, pause, a rewrite."""
 
 from conftest import Start
-from neovim import Neovim
 
 TAB = "vim.keymap.set('i', '<Tab>', require('mercury').keys('accept', '<Tab>'), { expr = true, remap = true })"
 ACCEPT = "vim.keymap.set('i', '<C-a>', '<Plug>(mercury-accept)')"
@@ -191,7 +190,7 @@ def test_F6_pause_and_disable_are_honoured_at_once(nvim: Start) -> None:
     runs = editor.server("test/counters")["runs"]
     editor.keys("<Esc>o")
     editor.type("z = ")
-    assert editor.server("textDocument/inlineCompletion", **at_cursor(editor)) == []
+    assert editor.server("textDocument/inlineCompletion", **editor.here()) == []
     assert editor.server("test/counters")["runs"] == runs
     assert "paused" in editor.lua("return require('mercury.status').statusline()")
     editor.keys("<Cmd>Mercury resume<CR>")
@@ -201,15 +200,6 @@ def test_F6_pause_and_disable_are_honoured_at_once(nvim: Start) -> None:
     editor.keys("<Cmd>Mercury disable<CR>")
     assert editor.ghost == ""
     assert editor.lua("return require('mercury.status').state()") == "off"
-
-
-def at_cursor(editor: Neovim) -> dict[str, object]:
-    row, column = editor.rpc.current.window.cursor
-    return {
-        "textDocument": {"uri": editor.lua("return vim.uri_from_bufnr(0)")},
-        "position": {"line": row - 1, "character": column},
-        "context": {"triggerKind": 2},
-    }
 
 
 def test_G5_what_was_undone_is_not_suggested_at_once(nvim: Start) -> None:

@@ -1,7 +1,9 @@
 """The editors' own sources: formatted, linted, typed, and in step with the server's settings."""
 
+import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,21 @@ def test_typescript_is_strict_and_linted() -> None:
         npm("run", "check", cwd=VSCODE)
     except UnavailableError as error:
         pytest.fail(str(error))
+
+
+def test_the_extension_finds_installs_and_starts_its_server() -> None:
+    available(vsix)
+    try:
+        npm("test", cwd=VSCODE)
+    except UnavailableError as error:
+        pytest.fail(str(error))
+
+
+def test_the_extension_is_small_and_uses_no_proposed_interface() -> None:
+    with zipfile.ZipFile(available(vsix)) as packed:
+        assert packed.getinfo("extension/dist/extension.js").file_size <= 1.5 * 1024 * 1024
+        manifest = json.loads(packed.read("extension/package.json"))
+    assert "enabledApiProposals" not in manifest
 
 
 def test_the_settings_of_the_extension_are_those_of_the_server() -> None:

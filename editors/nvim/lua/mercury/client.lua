@@ -66,6 +66,28 @@ function M.execute(client, bufnr, command, argument, on_result)
   end)
 end
 
+--- The cursor of the current buffer, as the server counts: what most requests begin with.
+---@param served vim.lsp.Client
+---@return { textDocument: lsp.TextDocumentIdentifier, position: lsp.Position }
+function M.here(served)
+  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+  local line = vim.api.nvim_get_current_line()
+  return {
+    textDocument = { uri = vim.uri_from_bufnr(0) },
+    position = { line = row - 1, character = vim.str_utfindex(line, served.offset_encoding, column) },
+  }
+end
+
+--- Tells the server what the user does not want: with an `item` a next edit, with a `position` the ghost text there.
+---@param bufnr integer
+---@param what { item: table }|{ textDocument: lsp.TextDocumentIdentifier, position: lsp.Position }
+function M.reject(bufnr, what)
+  local served = M.of(bufnr)
+  if served then
+    served:notify('mercury/rejected', what)
+  end
+end
+
 --- A byte column of a line for a column that the server counts in its own units.
 ---@param line string
 ---@param column integer

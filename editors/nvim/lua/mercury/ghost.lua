@@ -2,6 +2,7 @@
 ---
 --- On Neovim 0.12 vim.lsp.inline_completion asks and draws; then this module accepts parts, and draws what is left of
 --- one until the built-in text is there again.
+local asking = require('mercury.asking').new()
 local client = require('mercury.client')
 local config = require('mercury.config')
 local insert = require('mercury.insert')
@@ -15,8 +16,6 @@ local INVOKED, AUTOMATIC = 1, 2
 
 ---@type { bufnr: integer, items: mercury.Suggestion[], index: integer }?
 local current
-local timer ---@type uv.uv_timer_t?
-local cancel ---@type fun()?
 local undone = {} ---@type table<integer, boolean> buffers whose last change was an undo
 
 ---@return integer row 0-based
@@ -75,21 +74,9 @@ local function draw()
   })
 end
 
-local function stop_asking()
-  if timer then
-    timer:stop()
-    timer:close()
-    timer = nil
-  end
-  if cancel then
-    cancel()
-    cancel = nil
-  end
-end
-
 --- Takes the ghost text away and stops asking.
 function M.hide()
-  stop_asking()
+  asking:stop()
   if current then
     clear(current.bufnr)
     current = nil
@@ -118,20 +105,16 @@ end
 --- Asks the server for the cursor of the current buffer.
 ---@param kind integer 1: the user wants it now; 2: while typing
 function M.ask(kind)
-  stop_asking()
+  asking:stop()
   local bufnr = vim.api.nvim_get_current_buf()
   local served = client.of(bufnr)
   if not served then
     return
   end
   local row, column, line = here()
-  local params = {
-    textDocument = { uri = vim.uri_from_bufnr(bufnr) },
-    position = { line = row, character = vim.str_utfindex(line, served.offset_encoding, column) },
-    context = { triggerKind = kind },
-  }
-  cancel = client.request(served, bufnr, METHOD, params, function(result)
-    cancel = nil
+  local params = client.here(served)
+  params.context = { triggerKind = kind }
+  local function answer(result)
     if vim.api.nvim_get_current_buf() ~= bufnr or not vim.api.nvim_get_mode().mode:match('^i') then
       return
     end
@@ -150,6 +133,9 @@ function M.ask(kind)
     end
     current = #items > 0 and { bufnr = bufnr, items = items, index = 1 } or nil
     draw()
+  end
+  asking:now(function(answered)
+    return client.request(served, bufnr, METHOD, params, answered(answer))
   end)
 end
 
@@ -160,13 +146,11 @@ local function on_typing()
   if config.builtin_ghost() or not config.is_on('enabled', bufnr) or not client.of(bufnr) then
     return
   end
-  stop_asking()
-  timer = vim.defer_fn(function()
-    timer = nil
-    if vim.api.nvim_get_current_buf() == bufnr and vim.api.nvim_get_mode().mode:match('^i') then
+  asking:later(config.get('debounce_ms', bufnr), function()
+    if vim.api.nvim_get_mode().mode:match('^i') then
       M.ask(AUTOMATIC)
     end
-  end, config.get('debounce_ms', bufnr))
+  end)
 end
 
 ---@return boolean
@@ -232,7 +216,7 @@ function M.accept(how)
   local part = suggestion.part(rest.text, how)
   local left = rest.text:sub(#part + 1)
   local bufnr = vim.api.nvim_get_current_buf()
-  stop_asking()
+  asking:stop()
   clear(bufnr)
   current = nil
   insert.at_cursor(part, left == '' and #rest.covered or 0)
@@ -251,13 +235,23 @@ function M.accept(how)
 end
 
 --- Takes the ghost text away until the next key, the built-in one too.
-function M.dismiss()
+local function leave()
   M.hide()
   local bufnr = vim.api.nvim_get_current_buf()
   if builtin_is_visible() then
     vim.lsp.inline_completion.enable(false, { bufnr = bufnr })
     vim.lsp.inline_completion.enable(true, { bufnr = bufnr })
   end
+end
+
+--- Takes the ghost text away; the server does not offer it again at this place.
+function M.dismiss()
+  local bufnr = vim.api.nvim_get_current_buf()
+  local served = M.is_visible() and client.of(bufnr)
+  if served then
+    client.reject(bufnr, client.here(served))
+  end
+  leave()
 end
 
 --- Goes through the candidates; at the last one the server is asked for another.
@@ -277,14 +271,9 @@ function M.cycle(count)
     end
     return
   end
-  stop_asking()
   local row, column, line = here()
-  local argument = {
-    uri = vim.uri_from_bufnr(bufnr),
-    position = { line = row, character = vim.str_utfindex(line, served.offset_encoding, column) },
-  }
-  cancel = client.execute(served, bufnr, 'mercury.cycle', argument, function(result)
-    cancel = nil
+  local place = client.here(served)
+  local function answer(result)
     local item = result and result.item
     local now_row, now_column, now_line = here()
     if not item or item == vim.NIL or now_row ~= row or now_column ~= column or now_line ~= line then
@@ -308,6 +297,10 @@ function M.cycle(count)
     end
     current = { bufnr = bufnr, items = items, index = index or #items }
     draw()
+  end
+  local argument = { uri = place.textDocument.uri, position = place.position }
+  asking:now(function(answered)
+    return client.execute(served, bufnr, 'mercury.cycle', argument, answered(answer))
   end)
 end
 
@@ -375,7 +368,7 @@ function M.start(group)
   on({ 'CursorMovedI', 'TextChangedI', 'TextChangedP' }, on_typing)
   on('TextChanged', on_change)
   on('InsertLeave', M.hide)
-  on({ 'BufLeave', 'WinLeave' }, M.dismiss)
+  on({ 'BufLeave', 'WinLeave' }, leave)
   on('CompleteChanged', function(event)
     draw()
     builtin(false, event.buf)
@@ -387,7 +380,7 @@ function M.start(group)
   if vim.lsp.inline_completion then
     on('LspRequest', function(event)
       local request = event.data.request
-      local theirs = config.builtin_ghost() and not cancel
+      local theirs = config.builtin_ghost() and not asking:is_open()
       if request.method == METHOD and request.type == 'complete' and current and theirs then
         M.hide() -- the built-in text is drawn with this answer
       end

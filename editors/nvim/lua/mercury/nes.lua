@@ -2,6 +2,7 @@
 --- second accepts it, one key dismisses it for good.
 ---
 --- Staleness is checked twice: by request, and by the buffer's version when the answer is drawn or accepted.
+local asking = require('mercury.asking').new()
 local client = require('mercury.client')
 local config = require('mercury.config')
 local diff_view = require('mercury.diff_view')
@@ -23,28 +24,15 @@ local namespace = vim.api.nvim_create_namespace('mercury.next_edit')
 ---@field row integer 0-based row of its first change
 ---@field command? lsp.Command
 ---@field key string
+---@field item { id?: string, textDocument?: table } what the server knows it by
 
 local current ---@type mercury.NextEdit?
-local timer ---@type uv.uv_timer_t?
-local cancel ---@type fun()?
 local dismissed = {} ---@type string[]
 local unanswered = {} ---@type table<integer, boolean> clients that do not know the method
 
-local function stop_asking()
-  if timer then
-    timer:stop()
-    timer:close()
-    timer = nil
-  end
-  if cancel then
-    cancel()
-    cancel = nil
-  end
-end
-
 --- Takes the edit off the screen; it may be shown again.
 function M.hide()
-  stop_asking()
+  asking:stop()
   if current and vim.api.nvim_buf_is_valid(current.bufnr) then
     vim.api.nvim_buf_clear_namespace(current.bufnr, namespace, 0, -1)
   end
@@ -85,6 +73,7 @@ local function read(served, bufnr, edit)
     row = math.min(from.line + hunks[1].old_first, n_lines - 1),
     command = edit.command,
     key = key,
+    item = { id = edit.id, textDocument = edit.textDocument },
   }
 end
 
@@ -107,16 +96,11 @@ function M.ask()
   if not served or unanswered[served.id] then
     return
   end
-  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
-  local line = vim.api.nvim_get_current_line()
   local tick = vim.api.nvim_buf_get_changedtick(bufnr)
-  local params = {
-    textDocument = { uri = vim.uri_from_bufnr(bufnr), version = vim.lsp.util.buf_versions[bufnr] },
-    position = { line = row - 1, character = vim.str_utfindex(line, served.offset_encoding, column) },
-    context = { triggerKind = 2 },
-  }
-  cancel = client.request(served, bufnr, METHOD, params, function(result)
-    cancel = nil
+  local params = client.here(served)
+  params.textDocument.version = vim.lsp.util.buf_versions[bufnr]
+  params.context = { triggerKind = 2 }
+  local function answer(result)
     local edit = result and result.edits and result.edits[1]
     local is_current = vim.api.nvim_get_current_buf() == bufnr and vim.api.nvim_buf_get_changedtick(bufnr) == tick
     if not edit or not is_current or vim.api.nvim_get_mode().mode:match('^i') then
@@ -126,9 +110,12 @@ function M.ask()
     if found then
       show(found)
     end
-  end, function(err)
-    cancel = nil
+  end
+  local function failed(err)
     unanswered[served.id] = err.code == METHOD_NOT_FOUND or nil
+  end
+  asking:now(function(answered)
+    return client.request(served, bufnr, METHOD, params, answered(answer), answered(failed))
   end)
 end
 
@@ -138,12 +125,7 @@ local function soon()
   if not (config.is_on('enabled', bufnr) and config.is_on('next_edit', bufnr)) or not client.of(bufnr) then
     return
   end
-  timer = vim.defer_fn(function()
-    timer = nil
-    if vim.api.nvim_get_current_buf() == bufnr then
-      M.ask()
-    end
-  end, config.get('next_edit_debounce_ms', bufnr))
+  asking:later(config.get('next_edit_debounce_ms', bufnr), M.ask)
 end
 
 --- Whether a next edit is on the screen and right for the buffer.
@@ -178,7 +160,7 @@ function M.jump_or_accept()
   return true
 end
 
---- Takes the edit away; the same one is not offered again. Returns whether there was one.
+--- Takes the edit away; neither this plugin nor the server offers it again. Returns whether there was one.
 ---@return boolean
 function M.dismiss()
   if not current or not M.is_visible() then
@@ -188,6 +170,7 @@ function M.dismiss()
   if #dismissed > MOST_DISMISSED then
     table.remove(dismissed, 1)
   end
+  client.reject(current.bufnr, { item = current.item })
   M.hide()
   return true
 end

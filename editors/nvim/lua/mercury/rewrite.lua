@@ -214,11 +214,9 @@ end
 --- Fills the hole at the cursor.
 function M.fill()
   local bufnr = vim.api.nvim_get_current_buf()
-  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+  local row = vim.api.nvim_win_get_cursor(0)[1] - 1
   local served = client.of(bufnr)
-  local line = vim.api.nvim_get_current_line()
-  local character = served and vim.str_utfindex(line, served.offset_encoding, column) or 0
-  ask(bufnr, row - 1, row - 1, 'mercury.fill', { position = { line = row - 1, character = character } })
+  ask(bufnr, row, row, 'mercury.fill', served and { position = client.here(served).position } or {})
 end
 
 --- Applies the difference that is shown, as one undo step. Returns whether there was one.
