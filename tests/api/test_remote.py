@@ -296,17 +296,17 @@ def test_an_edit_s_answer_is_read_fenced_bare_or_none(answer: str, expected: str
 
 
 def replay() -> Starlette:
-    """Answers with the recorded answer to the request whose region, file and path are the same."""
+    """Answers with the recorded answer to the request whose region and file are the same."""
     answers = {}
     for _, request, response in recorded():
         place = read_place(request["messages"][0]["content"])
-        answers.setdefault((place.path, place.before, place.region, place.after), response)
+        answers.setdefault((place.before, place.region, place.after), response)
 
     async def edit(http: HttpRequest) -> Response:
         if http.headers.get("authorization") != "Bearer k":
             return JSONResponse({"error": {"code": "invalid_api_key"}}, 401)
         place = read_place((await http.json())["messages"][0]["content"])
-        return JSONResponse(answers[(place.path, place.before, place.region, place.after)])
+        return JSONResponse(answers[(place.before, place.region, place.after)])
 
     return Starlette(routes=[Route("/v1/edit/completions", edit, methods=["POST"])])
 
