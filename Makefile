@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-slow test-editors check format clean
+.PHONY: setup demo test test-slow test-cluster test-editors benchmarks check format clean
 
 setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
@@ -17,17 +17,32 @@ demo: setup
 
 test: setup
 	$(BIN)/mercury-lsp model pull --quiet
-	$(BIN)/python -m pytest --ignore tests/editors -m 'not slow and not gpu'
+	$(BIN)/python -m pytest --ignore tests/editors -m 'not slow and not gpu and not cluster'
 
 test-slow: setup
 	$(BIN)/mercury-lsp model pull --quiet
-	$(BIN)/python -m pytest --ignore tests/editors -m 'slow and not gpu' --timeout 3000
+	$(BIN)/python -m pytest --ignore tests/editors -m 'slow and not gpu and not cluster' --timeout 3000
 
-# Real editors, from the package registries; one that cannot be had here skips its tests with the reason.
+# Two denoisers on a Ray of this machine; where Ray cannot be had the tests are skipped with the reason.
+test-cluster: setup
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,cluster]'
+	$(BIN)/python -m pytest tests/api/test_ray_serve.py
+
+# Real editors, from the package registries. One that cannot be had here, or not within MERCURY_EDITORS_SECONDS where
+# that is set, skips its tests with the reason. SELECT: which tests, as for pytest -m.
+SELECT ?= real or not real
 test-editors: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev-editors]'
+	@if $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev-editors]'; then \
+		$(MAKE) --no-print-directory editors; \
+	else \
+		echo "the editors' tests are skipped: what drives the editors cannot be installed here"; \
+	fi
+
+.PHONY: editors
+editors:
+	$(BIN)/mercury-lsp model pull --quiet
 	$(BIN)/python tests/editors/install.py
-	$(BIN)/python -m pytest tests/editors --timeout 1800
+	MERCURY_EDITORS_SECONDS=0 $(BIN)/python -m pytest tests/editors -m '$(SELECT)' --timeout 1800
 
 check: setup
 	$(BIN)/ruff check .

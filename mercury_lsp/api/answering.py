@@ -13,7 +13,8 @@ from typing import Any
 
 from mercury_lsp.api import failures
 from mercury_lsp.api.failures import ApiError
-from mercury_lsp.api.pool import OverloadedError, Pool, Ticket, UnavailableError, log
+from mercury_lsp.api.pool import log
+from mercury_lsp.api.runs import OverloadedError, Run, Runs, UnavailableError
 from mercury_lsp.engine import explain
 from mercury_model.draft import MASK_GLYPH, Draft, Request, Slot
 from mercury_model.errors import RequestError
@@ -73,12 +74,12 @@ OBJECTS = {
 class Answer:
     """An answer under way. Use `whole` or `events`; `finished` is called once with the outcome for the counters."""
 
-    def __init__(self, question: Question, pool: Pool, n_prompt: int) -> None:
+    def __init__(self, question: Question, runs: Runs, n_prompt: int) -> None:
         self.question = question
         self.id = OBJECTS[question.kind][0] + uuid.uuid4().hex
         self.created = int(time.time())
         self.n_prompt = n_prompt
-        self.ticket = _submit(pool, question.request)
+        self.ticket = _submit(runs, question.request)
         self.last = Draft("")
         self.began = time.monotonic()
 
@@ -94,6 +95,8 @@ class Answer:
             self.last = await anext(self.ticket)
         except StopAsyncIteration:
             return None
+        except OverloadedError:
+            raise failures.too_many() from None
         except UnavailableError as error:
             raise failures.overloaded(str(error)) from None
         except RequestError as error:
@@ -142,9 +145,13 @@ class Answer:
                     if (text := self._drawn(current)) != drawn or self.question.canvas:
                         drawn = text
                         yield self._event({"content": text}, current)
-                elif (now := self._safe(current)).startswith(sent) and len(now) > len(sent):
-                    yield self._event({"content": now[len(sent) :]}, current)
-                    sent = now
+                elif (now := self._safe(current)).startswith(sent):
+                    if len(now) > len(sent):
+                        yield self._event({"content": now[len(sent) :]}, current)
+                        sent = now
+                elif current.done or len(now) > len(sent):
+                    # begun anew after a replica died, on a machine that computes otherwise
+                    raise failures.overloaded("the denoiser died and its successor wrote another text: ask again")
                 current = await self._next()
             async for event in self._endings(sent):
                 yield event
@@ -236,26 +243,31 @@ class Answer:
         return event_of(body)
 
 
-def _submit(pool: Pool, request: Request) -> Ticket:
+def _submit(runs: Runs, request: Request) -> Run:
     try:
-        return pool.submit(request)
+        return runs.submit(request)
     except OverloadedError:
         raise failures.too_many() from None
     except UnavailableError as error:
         raise failures.overloaded(str(error)) from None
 
 
-def stopping(stop: tuple[str, ...], *others: Callable[[str], int | None]) -> Callable[[str], int | None]:
-    """A rule for the text's end: a stop sequence, or whichever other rule says so first."""
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """A rule for the text's end: a stop sequence, or whichever other rule says so first.
 
-    def end(text: str) -> int | None:
-        kept, stopped = cut(text, stop)
+    A value and no closure, so that a request can be sent to another machine.
+    """
+
+    stop: tuple[str, ...]
+    others: tuple[Callable[[str], int | None], ...] = ()
+
+    def __call__(self, text: str) -> int | None:
+        kept, stopped = cut(text, self.stop)
         if stopped:
             return len(kept)
-        found = [at for at in (rule(text) for rule in others) if at is not None]
+        found = [at for at in (rule(text) for rule in self.others) if at is not None]
         return min(found) if found else None
-
-    return end
 
 
 def cut(text: str, stop: tuple[str, ...], start: int = 0) -> tuple[str, bool]:
@@ -321,4 +333,4 @@ def event_of(body: Json) -> bytes:
     return b"data: " + dumps(body) + b"\n\n"
 
 
-__all__ = ["Answer", "Question", "Reply", "canvas_text", "cut", "dumps", "log", "stopping"]
+__all__ = ["Answer", "Question", "Reply", "Stopping", "canvas_text", "cut", "dumps", "log"]

@@ -25,7 +25,8 @@ from mercury_lsp.api.answering import Answer, Question, dumps
 from mercury_lsp.api.failures import ApiError
 from mercury_lsp.api.guard import Guard
 from mercury_lsp.api.metrics import Metrics
-from mercury_lsp.api.pool import Pool, log
+from mercury_lsp.api.pool import log
+from mercury_lsp.api.runs import OverloadedError, Runs, UnavailableError
 from mercury_model import EMBEDDED
 
 PAGE = Path(__file__).with_name("playground")
@@ -55,16 +56,16 @@ class JsonResponse(Response):
         return dumps(content)
 
 
-def build(pool: Pool, options: Options | None = None) -> FastAPI:
-    """The application over a pool, which it starts and closes."""
+def build(runs: Runs, options: Options | None = None) -> FastAPI:
+    """The application over whoever runs its requests (a Pool, a Cluster), whom it starts and closes."""
     options = options or Options()
-    metrics = Metrics(pool)
+    metrics = Metrics(runs)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        pool.start()
+        runs.start()
         yield
-        await asyncio.to_thread(pool.close)
+        await asyncio.to_thread(runs.close)
 
     app = FastAPI(
         title="mercury-lsp",
@@ -76,8 +77,8 @@ def build(pool: Pool, options: Options | None = None) -> FastAPI:
         responses={status: {"model": shapes.ErrorBody} for status in (400, 401, 403, 404, 413, 422, 429, 500, 503)},
     )
     _failures(app, metrics)
-    _completions(app, Answering(pool, metrics, options), options.n_context)
-    _facts(app, pool, metrics, options)
+    _completions(app, Answering(runs, metrics, options), options.n_context)
+    _facts(app, runs, metrics, options)
     app.mount("/", StaticFiles(directory=PAGE, html=True), name="playground")
     app.add_middleware(PageHeaders)
     app.add_middleware(
@@ -93,8 +94,8 @@ def build(pool: Pool, options: Options | None = None) -> FastAPI:
 class Answering:
     """Turns a question into a response: counts tokens, waits for the model, watches the client."""
 
-    def __init__(self, pool: Pool, metrics: Metrics, options: Options) -> None:
-        self._pool = pool
+    def __init__(self, runs: Runs, metrics: Metrics, options: Options) -> None:
+        self._runs = runs
         self._metrics = metrics
         self._options = options
 
@@ -123,18 +124,18 @@ class Answering:
     async def _respond(self, endpoint: str, ask: Callable[[], Question], began: float) -> Response:
         question = ask()
         catalogue.check(question.model, self._options.name)
-        answer = Answer(question, self._pool, await self._count(question))
+        answer = Answer(question, self._runs, await self._count(question))
         try:
             first = await answer.first()
             if not question.stream:
                 body = await answer.whole()
                 self._metrics.answered(endpoint, answer, time.monotonic() - began)
-                return JsonResponse(body, headers=timing(body["usage"]))
+                return JsonResponse(body, headers=timing(body["usage"]) | origin(answer))
         except BaseException:
             await answer.close()
             raise
         events = self._counted(endpoint, answer, answer.events(first), began)
-        return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+        return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS | origin(answer))
 
     async def _counted(
         self, endpoint: str, answer: Answer, events: AsyncIterator[bytes], began: float
@@ -154,12 +155,15 @@ class Answering:
     async def _count(self, question: Question) -> int:
         """Tokens of the prompt, about: special tokens apart. Raises ApiError if there are too many."""
         limit = self._options.n_context
-        infiller = self._pool.infiller
-        if infiller is None:
+        try:
+            n_tokens = await self._runs.count_tokens(question.shown)
+        except OverloadedError:
+            raise failures.too_many() from None
+        except UnavailableError as error:
+            raise failures.overloaded(str(error)) from None
+        if n_tokens is None:
             # not loaded yet: at three characters a token nobody is refused who would not be later
             n_tokens = len(question.shown) // 3
-        else:
-            n_tokens = await asyncio.to_thread(infiller.count_tokens, question.shown)
         if n_tokens > limit:
             raise failures.too_long(n_tokens, limit, question.param)
         return n_tokens
@@ -172,6 +176,11 @@ def timing(usage: dict[str, Any]) -> dict[str, str]:
     """Time to the first text as a header, for clients that drop fields they do not know."""
     first = usage["time_to_first_text_ms"]
     return {} if first is None else {"x-time-to-first-text-ms": str(first)}
+
+
+def origin(answer: Answer) -> dict[str, str]:
+    """Which replica of a cluster answers."""
+    return {"x-mercury-replica": answer.ticket.replica} if answer.ticket.replica else {}
 
 
 async def _left(http: Request) -> None:
@@ -202,7 +211,7 @@ def _completions(app: FastAPI, answer: Answering, limit: int) -> None:
         return await answer(http, "apply", lambda: edit.apply_question(body))
 
 
-def _facts(app: FastAPI, pool: Pool, metrics: Metrics, options: Options) -> None:
+def _facts(app: FastAPI, runs: Runs, metrics: Metrics, options: Options) -> None:
     def listing(endpoint: str | None) -> Callable[[], Awaitable[Response]]:
         async def models() -> Response:
             return JsonResponse(catalogue.models(options.name, options.n_context, endpoint))
@@ -215,16 +224,16 @@ def _facts(app: FastAPI, pool: Pool, metrics: Metrics, options: Options) -> None
 
     @app.get("/health", response_model=shapes.Health)
     async def health() -> Response:
-        info = pool.info
+        info = runs.info
         body = {
-            "state": pool.state,
-            "message": pool.message,
+            "state": runs.state,
+            "message": runs.message,
             "model": info.name if info else None,
             "device": info.device if info else None,
-            "running": pool.n_running,
-            "waiting": pool.n_waiting,
+            "running": runs.n_running,
+            "waiting": runs.n_waiting,
         }
-        return JsonResponse(body, status_code=200 if pool.state in ("ready", "loading") else 503)
+        return JsonResponse(body, status_code=200 if runs.state in ("ready", "loading") else 503)
 
     @app.get("/metrics", include_in_schema=False)
     async def counters() -> Response:

@@ -6,7 +6,7 @@ This module knows nothing about HTTP, streaming or who runs when.
 from collections.abc import Sequence
 
 from mercury_lsp.api import failures, json_mode, tools
-from mercury_lsp.api.answering import Question, Reply, stopping
+from mercury_lsp.api.answering import Question, Reply, Stopping
 from mercury_lsp.api.sampling import sampled
 from mercury_lsp.api.shapes import ChatRequest, Message, NamedTool, Tool
 from mercury_model.draft import Request
@@ -38,7 +38,7 @@ def question(body: ChatRequest, n_context: int) -> Question:
             raise failures.invalid(message, "response_format", "json_validate_failed")
         return tools.read(text, known) if known else Reply(text)
 
-    others = [rules.end] if rules is not None else []
+    others = (rules.end,) if rules is not None else ()
     request = Request(
         prefix="",
         suffix="",
@@ -50,7 +50,7 @@ def question(body: ChatRequest, n_context: int) -> Question:
         top_p=chosen.top_p,
         top_k=chosen.top_k,
         seed=chosen.seed,
-        end=stopping(chosen.stop, *others) if chosen.stop or others else None,
+        end=Stopping(chosen.stop, others) if chosen.stop or others else None,
         judge=rules.judge if rules is not None else None,
     )
     return Question(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mercury_lsp.api import failures
-from mercury_lsp.api.answering import Question, Reply, stopping
+from mercury_lsp.api.answering import Question, Reply, Stopping
 from mercury_lsp.api.chat import text_of
 from mercury_lsp.api.sampling import sampled
 from mercury_lsp.api.shapes import EditRequest, Message
@@ -81,7 +81,7 @@ def _question(body: EditRequest, request: Request, prompt: str, region: str) -> 
         top_p=chosen.top_p,
         top_k=chosen.top_k,
         seed=chosen.seed,
-        end=stopping(chosen.stop) if chosen.stop else None,
+        end=Stopping(chosen.stop) if chosen.stop else None,
     )
 
     def reply(text: str, was_cut: bool) -> Reply:

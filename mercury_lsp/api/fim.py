@@ -7,7 +7,7 @@ from functools import partial
 
 from mercury_lsp import syntax
 from mercury_lsp.actions.rewriting import repeats
-from mercury_lsp.api.answering import Json, Question, stopping
+from mercury_lsp.api.answering import Json, Question, Stopping
 from mercury_lsp.api.sampling import sampled
 from mercury_lsp.api.shapes import FIM_STOP, FimRequest
 from mercury_lsp.languages import language_of
@@ -28,7 +28,7 @@ def question(body: FimRequest, *, plain: bool = False) -> Question:
     chosen = sampled(body, "text", () if rewriting or (plain and not suffix) else FIM_STOP)
     context = tuple(Snippet(piece.path, piece.text) for piece in body.context or ())
     # a rewrite has its own ends
-    end = None if rewriting else stopping(chosen.stop, partial(repeats, suffix))
+    end = None if rewriting else Stopping(chosen.stop, (partial(repeats, suffix),))
     request = Request(
         prefix=prefix,
         suffix=suffix,

@@ -30,11 +30,16 @@ def _ignored(*_: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class JsonRules:
-    """What an answer has to be. lead: what the answer begins with, put there by us."""
+    """What an answer has to be. lead: what it begins with, put there by us. schema: what `rules_of` made these of."""
 
     validator: Validator | None
     lead: str
     prompt: str
+    schema: dict[str, Any] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sent to another machine as its schema: a validator's class exists in this process only."""
+        return rules_of, (self.schema,)
 
     def end(self, text: str) -> int | None:
         """The answer is over where its first value is."""
@@ -96,6 +101,7 @@ def rules_of(schema: dict[str, Any] | None) -> JsonRules:
         validator,
         "{" if schema.get("type") == "object" or "properties" in schema else "",
         f"Answer with JSON that fits this schema, and nothing else:\n{written}",
+        schema,
     )
 
 

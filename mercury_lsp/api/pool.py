@@ -16,8 +16,9 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
+from mercury_lsp.api.runs import OverloadedError, State, UnavailableError
 from mercury_lsp.engine import RETRY_SECONDS, explain
 from mercury_model.draft import Draft, Infiller, ModelInfo, Request
 from mercury_model.errors import RequestError
@@ -25,20 +26,11 @@ from mercury_model.errors import RequestError
 logger = logging.getLogger(__name__)
 
 Report = Callable[[str, float], None]
-State = Literal["loading", "ready", "problem", "closed"]
 Event = Draft | Exception | None
 """What happened to a run: a draft, an error that ended it, or its end."""
 
 KEPT_DRAFTS = 256
 """Drafts kept for a reader that is slower than the model; older ones are dropped (each holds the whole text)."""
-
-
-class OverloadedError(Exception):
-    """More requests wait than the pool takes."""
-
-
-class UnavailableError(Exception):
-    """There is no model: it could not be loaded, or the pool is closed."""
 
 
 class Passes(Protocol):
@@ -90,9 +82,10 @@ class Interleaved:
 class Ticket:
     """An async iterator over the drafts of one request. Close it (aclose) to stop the run at its next pass.
 
-    submitted, began, first_text: time.monotonic() of these moments, None before they come.
-    Raises UnavailableError, RequestError or whatever the model raised.
+    submitted, began, first_text: time.monotonic() of these moments, None before they come. See runs.Run.
     """
+
+    replica = ""
 
     def __init__(self, request: Request, loop: asyncio.AbstractEventLoop) -> None:
         self.request = request
@@ -215,12 +208,13 @@ class Pool:
         self.message = ""
 
     @property
-    def infiller(self) -> Infiller | None:
-        return self._infiller
-
-    @property
     def info(self) -> ModelInfo | None:
         return self._infiller.info if self._infiller is not None else None
+
+    async def count_tokens(self, text: str) -> int | None:
+        if self._infiller is None:
+            return None
+        return await asyncio.to_thread(self._infiller.count_tokens, text)
 
     @property
     def n_waiting(self) -> int:

@@ -5,16 +5,22 @@ variable MERCURY_API_KEYS, separated by commas.
 """
 
 import argparse
+import contextlib
 import os
 import socket
+from collections.abc import Generator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mercury_lsp import loading
 from mercury_lsp.cli.complete import positive
 from mercury_lsp.cli.serve import LEVELS, configure_logging
 from mercury_lsp.errors import FailureError, UsageError
 from mercury_lsp.settings import ModelSettings, Settings
+
+if TYPE_CHECKING:
+    from mercury_lsp.api.runs import Runs
 
 KEYS = "MERCURY_API_KEYS"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -40,6 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--queue", type=positive, default=2048, metavar="N", help="requests that may wait (default: %(default)s)"
     )
+    parser.add_argument(
+        "--replicas", type=positive, metavar="N", help="denoisers on a Ray cluster, one per GPU (extra `cluster`)"
+    )
+    parser.add_argument(
+        "--address", metavar="ADDRESS", help="the Ray cluster, `auto` or HOST:PORT (default: one on this machine)"
+    )
     parser.add_argument("--log-level", choices=LEVELS, default="warning", help="how much is logged")
     parser.add_argument("--log-file", metavar="FILE", type=Path, help="log into a file instead of stderr")
 
@@ -58,11 +70,8 @@ def run(args: argparse.Namespace) -> int:
         import uvicorn  # late, and optional: the language server needs none of it
 
         from mercury_lsp.api.app import Options, build
-        from mercury_lsp.api.pool import Pool
     except ImportError as error:
         raise UsageError(f"{error.name} is not installed: run `pip install 'mercury-lsp[api]'`") from None
-    settings = Settings(model=ModelSettings(name=args.model, device=args.device))
-    pool = Pool(partial(loading.load_infiller, settings), n_running=args.parallel, n_waiting=args.queue)
     options = Options(
         name=Path(args.model).name,
         n_context=args.context,
@@ -70,15 +79,39 @@ def run(args: argparse.Namespace) -> int:
         hosts=LOOPBACK if local else (),
         origins=tuple(args.cors),
     )
-    listening = listen(args.host, args.port)
-    host, port = listening.getsockname()[:2]
-    address = f"[{host}]" if ":" in host else host
-    print(f"mercury-lsp api on http://{address}:{port} (playground at /, API at /v1)", flush=True)
-    config = uvicorn.Config(
-        build(pool, options), log_config=None, access_log=False, timeout_graceful_shutdown=5, server_header=False
-    )
-    uvicorn.Server(config).run(sockets=[listening])
+    with listen(args.host, args.port) as listening:
+        host, port = listening.getsockname()[:2]
+        address = f"[{host}]" if ":" in host else host
+        with runs_of(args, f"mercury-lsp-{socket.gethostname()}-{port}") as runs:
+            print(f"mercury-lsp api on http://{address}:{port} (playground at /, API at /v1)", flush=True)
+            app = build(runs, options)
+            config = uvicorn.Config(
+                app, log_config=None, access_log=False, timeout_graceful_shutdown=5, server_header=False
+            )
+            uvicorn.Server(config).run(sockets=[listening])
     return 0
+
+
+@contextlib.contextmanager
+def runs_of(args: argparse.Namespace, name: str) -> Generator["Runs"]:
+    """Who runs the requests: this process, or with --replicas or --address denoisers on a Ray cluster, as `name`."""
+    load = partial(loading.load_infiller, Settings(model=ModelSettings(name=args.model, device=args.device)))
+    if args.replicas is None and args.address is None:
+        from mercury_lsp.api.pool import Pool
+
+        yield Pool(load, n_running=args.parallel, n_waiting=args.queue)
+        return
+    try:
+        from mercury_lsp.api import ray_serve
+    except ImportError as error:
+        raise UsageError(f"{error.name} is not installed: run `pip install 'mercury-lsp[cluster]'`") from None
+    n_replicas = args.replicas or 1
+    where = ray_serve.connect(args.address)
+    try:
+        print(f"mercury-lsp api: starting {n_replicas} of {args.model} on {where}", flush=True)
+        yield ray_serve.deploy(load, n_replicas=n_replicas, n_running=args.parallel, n_waiting=args.queue, name=name)
+    finally:
+        ray_serve.leave()
 
 
 def read_keys(file: Path | None) -> tuple[str, ...]:
