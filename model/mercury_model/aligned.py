@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from mercury_model.denoiser import PREFILL_ROWS, Ask, BlockDenoiser, Choice, Scored, Session, propose
+from mercury_model.denoiser import PREFILL_ROWS, Ask, BlockDenoiser, Choice, Scored, Session, Watch, propose
 from mercury_model.errors import RequestError
 from mercury_model.policy import Proposals
 from mercury_model.tokens import Tokens
@@ -49,8 +49,11 @@ class AlignedSession(Session):
         """One pass over the unfinished block and the slots: a proposal per slot. Nothing is kept."""
         return self._about_slots([*self._tail, last, *slots], len(slots), choice)
 
-    def check(self, ids: Sequence[int], choice: Choice) -> Ask:
-        """One pass over the last known token and the finished slots behind it; keep(n) adopts the first n of them."""
+    def check(self, ids: Sequence[int], choice: Choice, watch: Watch | None = None) -> Ask:
+        """One pass over the last known token and the finished slots behind it; keep(n) adopts the first n of them.
+
+        watch: never given, for these checkpoints end their texts themselves.
+        """
         self._checked = [*self._tail, *ids]
         return self._about_slots(self._checked, len(ids) - 1, choice)
 

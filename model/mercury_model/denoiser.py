@@ -20,6 +20,7 @@ from torch import Tensor
 from mercury_kernels import linear, log_likelihood, unmask
 from mercury_model.graph import Steps
 from mercury_model.policy import Proposals
+from mercury_model.probe import Probe
 from mercury_model.tokens import Tokens
 from mercury_model.transformer import Rows, Transformer
 
@@ -68,6 +69,10 @@ class Ask:
     alone: Callable[[], Proposals | None] | None = None
 
 
+Watch = Callable[[Tensor, Proposals], list[float]]
+"""Hidden states [r, H] of a causal pass and what it proposes -> Proposals.ends."""
+
+
 def perform(transformer: Transformer, asks: Sequence[Ask]) -> list[Proposals | None]:
     """All asks in one pass, answers in order. Each gets what it would get alone (see Transformer)."""
     if len(asks) == 1 and asks[0].alone is not None and (found := asks[0].alone()) is not None:
@@ -89,7 +94,7 @@ class Session:
         self.cache = transformer.new_cache()
         self.ids: list[int] = []
         self._checked: list[int] = []
-        self._ahead: tuple[list[int], Proposals] | None = None
+        self._ahead: tuple[list[int], Proposals, Tensor] | None = None
 
     def prefill(self, ids: Sequence[int]) -> Iterator[Ask]:
         """Passes that make the cache hold exactly `ids`, reusing the common beginning."""
@@ -120,15 +125,16 @@ class Session:
             if found is None:
                 return None
             if to_check:
-                self._ahead = ([last, *found[0].token], found[1])
+                # cloned: another session's step may come before the check is asked for
+                self._ahead = ([last, *found[0].token], found[1], self._steps.hidden[: len(ids)].clone())
             return found[0]
 
         return Ask(rows, lambda hidden: self._propose(hidden[: len(slots)], choice), self._alone(choice, alone))
 
-    def check(self, ids: Sequence[int], choice: Choice) -> Ask:
+    def check(self, ids: Sequence[int], choice: Choice, watch: Watch | None = None) -> Ask:
         """One causal pass of the base over `ids`: what the model itself would write after each of them.
 
-        Keys and values lie behind the cache's end; keep(n) adopts the first n rows.
+        Keys and values lie behind the cache's end; keep(n) adopts the first n rows. watch: sees the hidden states.
         """
         self._checked = ids = list(ids)
         ahead = self._ahead
@@ -137,11 +143,14 @@ class Session:
         def alone() -> Proposals | None:
             assert self._steps is not None
             if ahead is not None and ahead[0] == ids:
-                return ahead[1]
+                return watched(ahead[2], ahead[1])
             found = self._steps.run("check", self.cache, rows.start, ids)
-            return None if found is None else found[0]
+            return None if found is None else watched(self._steps.hidden[: len(ids)], found[0])
 
-        return Ask(rows, lambda hidden: self._propose(hidden, choice), self._alone(choice, alone))
+        def watched(hidden: Tensor, found: Proposals) -> Proposals:
+            return found if watch is None else replace(found, ends=watch(hidden, found))
+
+        return Ask(rows, lambda hidden: watched(hidden, self._propose(hidden, choice)), self._alone(choice, alone))
 
     def _alone(self, choice: Choice, answer: Callable[[], Proposals | None]) -> Callable[[], Proposals | None] | None:
         return answer if self._steps is not None and choice.plain else None
@@ -224,16 +233,24 @@ class BlockDenoiser:
     """Transformer, tokens and the documents' sessions, least recently used ones dropped above `cache_bytes`.
 
     causal: a causal pass says what the model itself would write, so policies may check and texts may be scored.
-    steps: what its sessions run greedy passes with, if given.
+    steps: what its sessions run greedy passes with, if given. probe: says where middles end, if given.
     """
 
     causal = True
 
     def __init__(
-        self, transformer: Transformer, tokens: Tokens, *, mask_id: int, block_size: int, steps: Steps | None = None
+        self,
+        transformer: Transformer,
+        tokens: Tokens,
+        *,
+        mask_id: int,
+        block_size: int,
+        steps: Steps | None = None,
+        probe: Probe | None = None,
     ) -> None:
         self.transformer = transformer
         self.steps = steps
+        self.probe = probe
         self.tokens = tokens
         self.mask_id = mask_id
         self.block_size = block_size

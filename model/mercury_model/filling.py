@@ -16,6 +16,7 @@ from mercury_model.denoiser import Ask, BlockDenoiser, Choice, Session
 from mercury_model.draft import Draft, Ended, Request, Slot
 from mercury_model.effort import DIALS, Dial
 from mercury_model.policy import Policy, Proposals, policy_named
+from mercury_model.probe import Watching
 from mercury_model.prompt import Prompt
 from mercury_model.refine import Want, refining
 from mercury_model.seeds import Seeds
@@ -30,6 +31,7 @@ WRITTEN_ANYWAY = 0.1
 class Run:
     """One filling under way: what was asked, what was written, what it cost.
 
+    watched: the end probe, where the denoiser has one, says where the middle ends.
     out, log_p: tokens written and their log probabilities. start: how many of them were given, not written here.
     barred: ids that the first token written may not be. hints: token sequences to copy from, besides the prompt.
     """
@@ -48,6 +50,7 @@ class Run:
     ended: Ended = ""
     candidate: int = 0
     hints: tuple[tuple[int, ...], ...] = ()
+    watched: bool = True
     began: float = field(default_factory=time.monotonic)
     prefill_ms: float = 0.0
 
@@ -56,6 +59,10 @@ class Run:
         self.dial: Dial = DIALS[self.request.effort]
         self.start = len(self.out)
         self.text = self.shown(self.out)
+        probe = self.denoiser.probe
+        # a conversation has no suffix that its end could be seen by
+        watch = self.watched and probe is not None and not self.request.messages
+        self.watch = Watching(probe, self.denoiser.tokens, self.request.suffix) if probe and watch else None
 
     def choice(self) -> Choice:
         """Greedy or sampled; the first token of all begins with what was healed, the first one here is not barred."""
@@ -108,14 +115,14 @@ def fill(run: Run) -> Steps:
         canvas = _first_canvas(run, copied)
         canvas = yield from _denoise(run, last, canvas)
         block = [t for t, s in zip(canvas.tokens, canvas.states, strict=True) if s != "masked"]
-        accepted = yield from _causal(run, last, block)
+        accepted, over = yield from _causal(run, last, block)
         if copied:
-            run.copied += len(accepted) - 1
+            run.copied += max(0, len(accepted) - 1)
             # a copy of which nothing was right is not tried twice in a row
-            useless = len(accepted) == 1
+            useless = len(accepted) <= 1
         else:
             useless = False
-        _write(run, accepted)
+        _write(run, accepted, over)
         last = run.out[-1] if run.out else last
         if guess[: len(run.out)] != run.out:
             guess = []
@@ -140,16 +147,17 @@ def from_slot(run: Run, slot: int, barred: frozenset[int], session: Session) -> 
         began=run.began,
         prefill_ms=run.prefill_ms,
         hints=(*run.hints, tuple(run.out)),
+        watched=run.watched,
     )
 
 
-def _write(run: Run, accepted: Sequence[tuple[int, float]]) -> None:
-    """Append accepted tokens up to the middle's end.
+def _write(run: Run, accepted: Sequence[tuple[int, float]], over: bool) -> None:
+    """Append accepted tokens up to the middle's end. over: the end probe says that it is behind the last of them.
 
     The rule of the end is asked after every token, so that the text does not depend on how many come at once.
     """
-    request = run.request
-    for token, probability in accepted[: request.max_tokens - len(run.out)]:
+    request, room = run.request, run.request.max_tokens - len(run.out)
+    for token, probability in accepted[:room]:
         if run.denoiser.tokens.is_special(token):
             run.ended = "end"
             return
@@ -159,7 +167,9 @@ def _write(run: Run, accepted: Sequence[tuple[int, float]]) -> None:
         if request.end is not None and (keep := request.end(run.text)) is not None:
             run.text, run.ended = run.text[:keep], "rule"
             return
-    if len(run.out) >= request.max_tokens:
+    if over and run.watch and len(accepted) <= room:
+        run.text, run.ended = run.watch.kept(run.text, run.out[-1]), "end"
+    elif len(run.out) >= request.max_tokens:
         run.ended = "length"
 
 
@@ -207,21 +217,33 @@ def _denoise(run: Run, last: int, canvas: Canvas) -> Generator[Draft | Ask, Prop
     return canvas
 
 
-def _causal(run: Run, last: int, block: list[int]) -> Generator[Draft | Ask, Proposals | None, list[tuple[int, float]]]:
-    """The causal pass over a finished block: the accepted tokens with their probabilities; the cache advances."""
-    proposals = yield run.session.check([last, *block], run.choice())
+def _causal(
+    run: Run, last: int, block: list[int]
+) -> Generator[Draft | Ask, Proposals | None, tuple[list[tuple[int, float]], bool]]:
+    """The causal pass over a finished block: the accepted tokens with their probabilities, and whether the probe says
+    that the middle ends with them; the cache advances."""
+    watch = run.watch
+    proposals = yield run.session.check([last, *block], run.choice(), watch.over([last, *block]) if watch else None)
     assert proposals is not None
     run.forwards += 1
     own = list(zip(proposals.token, proposals.confidence, strict=True))
     if run.policy.causal == "write":
         # the last token of the block is the next block's first row: its keys are written then
         run.session.keep(len(block))
-        return [(t, own[i][1] if own[i][0] == t else WRITTEN_ANYWAY) for i, t in enumerate(block)]
-    n = 0
-    while n < len(block) and block[n] == own[n][0]:
-        n += 1
-    run.session.keep(n + 1)
-    return own[: n + 1]
+        accepted = [(t, own[i][1] if own[i][0] == t else WRITTEN_ANYWAY) for i, t in enumerate(block)]
+        known = len(block)
+    else:
+        known = 0
+        while known < len(block) and block[known] == own[known][0]:
+            known += 1
+        run.session.keep(known + 1)
+        accepted = own[: known + 1]
+    if watch is None:
+        return accepted, False
+    # row i is about the token before accepted[i]; where that only gives back what was healed, nothing is written yet
+    first = next((i for i in range(known + 1) if run.shown([*run.out, *block[:i]])), known + 1)
+    final = watch.final(proposals.ends[: known + 1], first)
+    return (accepted, False) if final is None else (accepted[:final], True)
 
 
 def draft_of(run: Run, canvas: Canvas | None) -> Draft:

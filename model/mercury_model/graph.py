@@ -70,6 +70,8 @@ class Steps:
         self._inputs = torch.zeros(2 + ROWS[-1], dtype=torch.int64, device=device)
         # of the draft, then of the check: token, confidence, entropy, margin; float64 holds all of them exactly
         self._answers = torch.zeros(2, 4, ROWS[-1], dtype=torch.float64, device=device)
+        self.hidden = torch.zeros(ROWS[-1], config.hidden, dtype=transformer.dtype, device=device)
+        """[rows, H]: the last check's hidden states, until the next step."""
         self._captures = on_gpu
         self._graphs: OrderedDict[Shape, torch.cuda.CUDAGraph] = OrderedDict()
         self._pool = torch.cuda.graph_pool_handle() if on_gpu else None
@@ -143,16 +145,19 @@ class Steps:
         start, n, ids = self._inputs[0], self._inputs[1], self._inputs[2 : 2 + shape.rows]
         at = start + self._counting[: shape.rows]
         if shape.kind != "check":
-            drafted = self._pass(self._drafting, ids, at, (start + n).repeat(shape.rows), shape.length, adapted=True)
+            hidden = self._pass(self._drafting, ids, at, (start + n).repeat(shape.rows), shape.length, adapted=True)
+            drafted = unmask(hidden, self._drafting.weights.lm_head)
             self._answer(0, drafted)
             ids = torch.cat((ids[:1], drafted.token[:-1]))
         if shape.kind != "draft":
-            self._answer(1, self._pass(self._base, ids, at, at + 1, shape.length, adapted=False))
+            hidden = self._pass(self._base, ids, at, at + 1, shape.length, adapted=False)
+            self.hidden[: shape.rows] = hidden
+            self._answer(1, unmask(hidden, self._base.weights.lm_head))
 
     def _pass(
         self, model: Transformer, ids: Tensor, at: Tensor, visible: Tensor, length: int, *, adapted: bool
-    ) -> Proposal:
-        """ids, at (their cache rows), visible [rows] -> a proposal per row."""
+    ) -> Tensor:
+        """ids, at (their cache rows), visible [rows] -> hidden states [rows, H]."""
         n_heads = model.config.n_heads
         bias = attention_bias(visible, n_heads // model.config.n_kv_heads, length)
 
@@ -163,8 +168,7 @@ class Steps:
             return block_attention(qk[:, :n_heads], keys, values, bias)
 
         mine = slice(0, len(ids)) if adapted else None
-        hidden = model.layers(model.embed(ids, mine), self._table[at], mine, attend)
-        return unmask(hidden, model.weights.lm_head)
+        return model.layers(model.embed(ids, mine), self._table[at], mine, attend)
 
     def _answer(self, which: int, found: Proposal) -> None:
         columns = (found.token, found.confidence, found.entropy, found.margin)

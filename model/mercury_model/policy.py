@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from mercury_model.canvas import Canvas
@@ -42,12 +42,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """One entry per slot of the canvas: the most probable (or sampled) token, and how sure the model is."""
+    """One entry per slot of the canvas: the most probable (or sampled) token, and how sure the model is.
+
+    ends: of a causal pass that was watched, how probable it is that the middle ends with each row's own token.
+    """
 
     token: list[int]
     confidence: list[float]
     entropy: list[float]
     margin: list[float]
+    ends: list[float] = field(default_factory=list[float])
 
 
 Visible = Callable[[Canvas, Proposals, Step], list[bool]]

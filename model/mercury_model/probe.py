@@ -12,7 +12,7 @@ This module knows nothing about syntax, policies or training.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from mercury_model.errors import CheckpointError
+from mercury_model.policy import Proposals
 from mercury_model.tokens import Tokens
 
 FORMAT = "mercury-probe-1"
@@ -148,6 +149,27 @@ class Probe:
         following = torch.tensor(token, device=device), torch.tensor(confidence, device=device)
         extra = signs(hidden, self.embed, about, written, *following, self.end)
         return score(self.parts, hidden, about.vector[None], extra).sigmoid().tolist()
+
+
+class Watching:
+    """The probe over one middle, whose suffix is known."""
+
+    def __init__(self, probe: Probe, tokens: Tokens, suffix: str) -> None:
+        self._probe, self._tokens = probe, tokens
+        self._about = ending(tokens, probe.embed, suffix)
+
+    def over(self, ids: Sequence[int]) -> Callable[[Tensor, Proposals], list[float]]:
+        """What a causal pass over `ids` is watched with: see denoiser.Watch."""
+        written = [self._tokens.decode([token]) for token in ids]
+        return lambda hidden, found: self._probe.ends(hidden, self._about, written, found.token, found.confidence)
+
+    def final(self, ends: Sequence[float], first: int) -> int | None:
+        """The first row, from `first` on, with whose token the middle ends; None if it goes on."""
+        return next((i for i in range(first, len(ends)) if ends[i] >= self._probe.threshold), None)
+
+    def kept(self, text: str, token: int) -> str:
+        """`text`, whose last token is `token`, without what of that token is the suffix's beginning already."""
+        return text[: len(text) - overlap(self._tokens.decode([token]), self._about.text)]
 
 
 def score(parts: dict[str, Tensor], hidden: Tensor, suffix: Tensor, extra: Tensor) -> Tensor:

@@ -186,7 +186,7 @@ def _refill(denoiser: BlockDenoiser, request: Request, text: str, stretch: Stret
     )
     shown = prompt(denoiser.tokens, inner)
     first = denoiser.tokens.encode(shown.healed + old)[:1] if old else []
-    run = Run(denoiser, inner, denoiser.session(request.document), shown, frozenset(first))
+    run = Run(denoiser, inner, denoiser.session(request.document), shown, frozenset(first), watched=False)
     for draft in drive(run, fill(run)):
         if not draft.done:
             yield replace(
@@ -272,6 +272,7 @@ def _by_instruction(denoiser: BlockDenoiser, request: Request) -> Iterator[Draft
         denoiser.session(request.document),
         shown,
         hints=(tuple(denoiser.tokens.encode(original)),),
+        watched=False,
     )
     for draft in drive(run, fill(run)):
         done = replace(draft, ended="length", text=original) if draft.done and run.ended == "length" else draft
