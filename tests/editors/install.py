@@ -9,8 +9,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +27,7 @@ PACKAGES = {
 }
 
 
+DEADLINE = time.monotonic() + float(os.environ.get("MERCURY_EDITORS_SECONDS", "inf"))
 OPEN = re.compile(r"function (\w+)\((\w),(\w)\)\{return!0\}")
 CLOSED = re.compile(r"function \w+\((\w),(\w)\)\{return!!\1\.enabledApiProposals\?\.includes\(\2\)\}")
 
@@ -33,25 +36,45 @@ class UnavailableError(Exception):
     """The editor cannot be had on this machine; the text says why."""
 
 
-def run(*command: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None, seconds: float = 900) -> str:
-    """Runs a command at low priority and returns its output; a failure is UnavailableError with its last line."""
+def run(
+    *command: str | Path,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+    seconds: float = 900,
+    fetches: bool = False,
+) -> str:
+    """Runs a command at low priority and returns its output; a failure is UnavailableError with its last line.
+
+    fetches: it asks a registry; MERCURY_EDITORS_SECONDS is how long after its start a process may do so (0: never).
+    """
+    if fetches:
+        seconds = min(seconds, DEADLINE - time.monotonic())
+        if seconds <= 0:
+            raise UnavailableError("it is not installed, and there is no time for it (MERCURY_EDITORS_SECONDS)")
+    words = ["nice", "-n", "10", *map(str, command)]
     try:
-        done = subprocess.run(
-            ["nice", "-n", "10", *map(str, command)],
+        done = subprocess.Popen(
+            words,
             cwd=cwd,
             env=env,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            timeout=seconds,
-            check=False,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise UnavailableError(f"{command[0]}: {error}") from error
+    with done:
+        try:
+            out, err = done.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(done.pid, signal.SIGKILL)  # what it has started keeps the pipes open
+            raise UnavailableError(f"{' '.join(map(str, command[:3]))} takes longer than {seconds:.0f} s") from None
     if done.returncode:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        lines = (err.strip() or out.strip()).splitlines()
         raise UnavailableError(f"{' '.join(map(str, command[:3]))} failed: {lines[-1] if lines else done.returncode}")
-    return done.stdout
+    return out
 
 
 def neovim_0_11() -> Path:
@@ -115,7 +138,8 @@ def node_env() -> dict[str, str]:
 
 def npm(*arguments: str, cwd: Path, seconds: float = 900) -> str:
     """npm of Node 24."""
-    return run(node(), _npm_cli(), *arguments, cwd=cwd, env=node_env(), seconds=seconds)
+    fetches = arguments[0] in ("ci", "install")
+    return run(node(), _npm_cli(), *arguments, cwd=cwd, env=node_env(), seconds=seconds, fetches=fetches)
 
 
 def tools() -> Path:
@@ -184,7 +208,7 @@ def _npm_packages(folder: str, packages: dict[str, str], *options: str) -> Path:
 def _apt(*packages: str, program: str) -> str:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise UnavailableError(f"{program} is not installed, and only root on Debian installs it here")
-    run("apt-get", "install", "-y", "--no-install-recommends", *packages)
+    run("apt-get", "install", "-y", "--no-install-recommends", *packages, fetches=True)
     found = shutil.which(program)
     if found is None:
         raise UnavailableError(f"{program} is not on PATH after apt-get install {' '.join(packages)}")
@@ -223,8 +247,9 @@ def _unpack(root: Path) -> None:
         "APT::Sandbox::User=root",
     ]
     flags = [part for option in options for part in ("-o", option)]
-    run("apt-get", *flags, "update")
-    run("apt-get", *flags, "install", "-y", "--no-install-recommends", "--download-only", "neovim", "hx")
+    run("apt-get", *flags, "update", fetches=True)
+    wanted = ("install", "-y", "--no-install-recommends", "--download-only", "neovim", "hx")
+    run("apt-get", *flags, *wanted, fetches=True)
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     for deb in sorted((state / "cache/archives").glob("*.deb")):
@@ -252,14 +277,15 @@ def _mirror() -> str:
 
 EDITORS: dict[str, Callable[[], Path]] = {
     "neovim-0.11": neovim_0_11,
-    "neovim-0.12": neovim_0_12,
-    "helix": helix,
-    "emacs": emacs,
     "luacheck": luacheck,
     "stylua": stylua,
-    "code-server": code_server,
     "vsix": vsix,
+    "emacs": emacs,
+    "neovim-0.12": neovim_0_12,
+    "helix": helix,
+    "code-server": code_server,
 }
+"""The ones that take long to fetch last."""
 
 
 def main(names: list[str]) -> int:
