@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import cattrs
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.protocol import default_converter
 
 from mercury_lsp.actions.places import Hole, hole
@@ -138,9 +138,11 @@ async def _changed(
 
 
 async def _applied(session: Session, edit: types.WorkspaceEdit, title: str) -> dict[str, Any]:
-    answer = await session.server.workspace_apply_edit_async(
-        types.ApplyWorkspaceEditParams(edit=edit, label=f"Mercury: {title}")
-    )
+    params = types.ApplyWorkspaceEditParams(edit=edit, label=f"Mercury: {title}")
+    try:
+        answer = await session.server.workspace_apply_edit_async(params)
+    except JsonRpcException as error:  # some clients have no other way to say no
+        answer = types.ApplyWorkspaceEditResult(applied=False, failure_reason=error.message)
     if not answer.applied:
         tell(
             session,

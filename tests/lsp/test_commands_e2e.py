@@ -1,7 +1,7 @@
 """workspace/executeCommand over a real server process with a scripted model."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -103,10 +103,20 @@ async def test_rewrite_can_be_answered_instead_of_applied() -> None:
         assert change.textDocument.version == 1 and change.edits[0].newText == "0"
 
 
-async def test_G6_an_edit_that_the_editor_refuses_is_told_and_loses_nothing() -> None:
+def refuses(_: Any) -> types.ApplyWorkspaceEditResult:
+    return types.ApplyWorkspaceEditResult(applied=False, failure_reason="read only")
+
+
+def fails(_: Any) -> types.ApplyWorkspaceEditResult:
+    raise JsonRpcException("the buffer is read only", code=-32803)
+
+
+@pytest.mark.parametrize("answer", [refuses, fails])
+async def test_G6_an_edit_that_the_editor_refuses_is_told_and_loses_nothing(
+    answer: Callable[[Any], types.ApplyWorkspaceEditResult],
+) -> None:
     async with editing(VSCODE, FAKE_TEXT="x = 20") as editor:
-        refused = types.ApplyWorkspaceEditResult(applied=False, failure_reason="read only")
-        editor.client.feature(types.WORKSPACE_APPLY_EDIT)(lambda _: refused)
+        editor.client.feature(types.WORKSPACE_APPLY_EDIT)(answer)
         editor.open("x = 2‸\n")
         place = wire(selection(editor, "x = 2"))
         assert (await running(editor, "mercury.rewrite", uri=editor.uri, range=place)).applied is False
