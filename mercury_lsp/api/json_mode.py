@@ -61,7 +61,10 @@ class JsonRules:
             return _within([(error.pos, error.pos + 1)], shift, len(text))
         except (ValueError, RecursionError):
             return [(0, len(text))]
-        spans = locate(whole)
+        try:
+            spans = locate(whole)
+        except RecursionError:
+            return [(0, len(text))]
         return _within([spans.get(path, (0, len(whole))) for path in self._broken(value)], shift, len(text))
 
     def problem(self, whole: str) -> str | None:

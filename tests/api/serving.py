@@ -31,6 +31,11 @@ async def client_of(
             assert runs.close()
 
 
+def app_of(infiller: Infiller, options: Options | None = None, **pool: Any) -> Any:
+    """The application over a pool of its own."""
+    return build(Pool(lambda report: infiller, **pool), options or Options(name="fake"))
+
+
 @contextlib.contextmanager
 def serving(infiller: Infiller, options: Options | None = None, **pool: Any) -> Iterator[tuple[str, Pool]]:
     """The base URL of a loopback server and its pool."""

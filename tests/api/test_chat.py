@@ -268,6 +268,75 @@ async def test_json_that_stays_wrong_is_an_error_and_never_an_answer(stream: boo
     assert response.status_code == (200 if stream else 400)
 
 
+ORDER = {
+    "type": "object",
+    "properties": {
+        "status": {"enum": ["open", "paid"]},
+        "to": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "zip": {"type": ["string", "null"], "maxLength": 5}},
+            "required": ["city"],
+        },
+        "items": {"type": "array", "items": {"$ref": "#/$defs/item"}, "minItems": 1, "maxItems": 2},
+    },
+    "required": ["status", "items"],
+    "additionalProperties": False,
+    "$defs": {"item": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ('"status": "open", "items": [{"n": 1}]}', []),
+        ('"status": "open", "items": [{"n": 2}], "to": {"city": "Paris", "zip": null}}', []),
+        ('"status": "lost", "items": [{"n": 1}]}', ['"lost"']),
+        ('"status": "open", "items": [{"n": 1}, {"n": 0}]}', ["0"]),
+        ('"status": "open", "items": [{"n": 1}, {"m": 1}]}', ['{"m": 1}']),
+        ('"status": "open", "items": []}', ["[]"]),
+        ('"status": "paid", "items": [{"n": 1}], "to": {"city": 7, "zip": "123456"}}', ["7", '"123456"']),
+        ('"status": "paid" "items": [{"n": 1}]}', ['"']),
+        ('"status": "open", "items": ' + "[" * 600 + "]" * 600 + "}", None),
+    ],
+)
+async def test_of_a_nested_answer_only_what_is_wrong_is_masked_again(text: str, wrong: list[str] | None) -> None:
+    fake = SecondThoughts(text)
+    async with client_of(fake) as client:
+        response = await client.post(URL, json=chat(response_format=form(ORDER)))
+    assert response.status_code == (200 if wrong == [] else 400)
+    if wrong is not None:
+        assert [text[start:end] for start, end in fake.objections[0]] == wrong
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": False}, "required": ["a"]},
+        {
+            "type": "object",
+            "properties": {"a": {"enum": [1]}},
+            "required": ["a"],
+            "allOf": [{"properties": {"a": {"enum": [2]}}}],
+        },
+        {"type": "object", "minProperties": 2, "maxProperties": 1},
+    ],
+)
+async def test_a_schema_that_nothing_fits_ends_in_a_400(schema: object) -> None:
+    async with client_of(SecondThoughts('"a": 1}', '"a": 2}')) as client:
+        response = await client.post(URL, json=chat(response_format=form(schema)))
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "json_validate_failed")
+
+
+async def test_an_answer_that_is_cut_off_says_so_and_is_no_error() -> None:
+    class Cut(FakeInfiller):
+        def __call__(self, request: Request, /) -> Iterator[Draft]:
+            yield Draft('"name": "Ad', settled=11, n_tokens=3, done=True, ended="length")
+
+    async with client_of(Cut()) as client:
+        body = (await client.post(URL, json=chat(response_format=form(SCHEMA)))).json()
+    assert body["choices"][0]["finish_reason"] == "length"
+
+
 @pytest.mark.parametrize(
     "schema",
     [

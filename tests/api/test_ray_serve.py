@@ -26,18 +26,19 @@ pytest.importorskip("ray.serve", reason="Ray Serve is not installed: make test-c
 from mercury_lsp.api import ray_serve
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+N_WORDS = 15
 ROOT = Path(__file__).parents[2]
 
 
 def answer(request: Request) -> str:
     if request.prefix == "bad":
         raise RequestError("unknown policy")
-    n_words = 40 if request.prefix.startswith("long") else 2
-    return f"{os.getpid() if request.prefix == 'pid' else request.prefix}:" + " word" * n_words
+    name = request.prefix.partition("\n")[0]
+    return f"{os.getpid() if name == 'pid' else name}:" + " word" * (N_WORDS if name.startswith("long") else 2)
 
 
 def load(report: Callable[[str, float], None]) -> Infiller:
-    return FakeInfiller(answer, delay=0.02, per_step=2)
+    return FakeInfiller(answer, delay=0.005, per_step=2)
 
 
 def load_nothing(report: Callable[[str, float], None]) -> Infiller:
@@ -106,7 +107,7 @@ async def test_a_replica_that_is_killed_under_load_loses_no_request(url: str) ->
         os.kill(int(victim.text.partition(":")[0]), signal.SIGKILL)
         answers = await asyncio.gather(*load)
         assert n_left > 0
-        assert [a.text for a in answers] == [f"{p}:" + " word" * 40 for p in prompts]
+        assert [a.text for a in answers] == [f"{p}:" + " word" * N_WORDS for p in prompts]
         # and what was the dead one's is answered by the other, or by the one that takes its place
         after = await ask(client, "pid")
     assert after.replica != victim.replica
