@@ -95,9 +95,11 @@ def helix() -> Path:
     return _unpacked("usr/lib/hx/hx")
 
 
-def emacs() -> Path:
-    """The system's, with eglot."""
-    found = shutil.which("emacs") or _apt("emacs-nox", "elpa-eglot", program="emacs")
+def emacs(client: str = "eglot") -> Path:
+    """The system's, with a language client: eglot or lsp-mode."""
+    found = shutil.which("emacs")
+    if found is None or not list(Path("/usr/share/emacs/site-lisp/elpa").glob(f"{client}-[0-9]*")):
+        found = _apt("emacs-nox", f"elpa-{client}", program="emacs")
     return Path(found)
 
 
@@ -281,6 +283,7 @@ EDITORS: dict[str, Callable[[], Path]] = {
     "stylua": stylua,
     "vsix": vsix,
     "emacs": emacs,
+    "emacs lsp-mode": lambda: emacs("lsp-mode"),
     "neovim-0.12": neovim_0_12,
     "helix": helix,
     "code-server": code_server,

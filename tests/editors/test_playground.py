@@ -1,0 +1,46 @@
+"""The playground page in Chromium: over a scripted model, and over the embedded one."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mercury_lsp.api.app import Options
+from mercury_model import load
+from mercury_model.draft import Infiller, Request
+from tests.api.serving import serving
+from tests.editors import install
+from tests.editors.conftest import available
+from tests.fakes import FakeInfiller
+
+HERE = Path(__file__).parent
+
+
+def run(model: Infiller, sample: int) -> None:
+    """sample: which of the page's; MERCURY_IMAGES: a folder that gets pictures."""
+    given = {
+        "chromium": str(available(install.chromium)),
+        "tools": str(available(install.tools)),
+        "images": os.environ.get("MERCURY_IMAGES", ""),
+        "sample": sample,
+    }
+    node = available(install.node)
+    with serving(model, Options(name=model.info.name)) as (url, pool):
+        pool.start()
+        env = {**os.environ, "MERCURY_EDITOR_TEST": json.dumps(given | {"url": url})}
+        done = subprocess.run([node, "--test", HERE / "playground.mjs"], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_shows_a_run_of_a_scripted_model() -> None:
+    def script(request: Request) -> str:
+        return "for word in words:\n    print(word)\n" * 6
+
+    run(FakeInfiller(script, delay=0.1, per_step=8), 0)
+
+
+@pytest.mark.real
+def test_the_page_shows_a_run_of_the_embedded_model(weights: None) -> None:
+    run(load(device="cpu"), 2)
