@@ -1,5 +1,6 @@
 """An application over a scripted Infiller, in process, and the same behind a real loopback server."""
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -15,6 +16,9 @@ from mercury_lsp.api.app import Options, build
 from mercury_lsp.api.pool import Pool
 from mercury_model.draft import Infiller
 
+SECONDS = 240.0
+"""A hang is a failure; nothing is asserted about how fast anything is."""
+
 
 @contextlib.asynccontextmanager
 async def client_of(
@@ -24,11 +28,11 @@ async def client_of(
     runs = Pool(lambda report: infiller, **pool)
     app = build(runs, options or Options(name="fake"))
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:1", timeout=60) as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:1", timeout=SECONDS) as client:
         try:
             yield client
         finally:
-            assert runs.close()
+            assert await asyncio.to_thread(runs.close, SECONDS)
 
 
 def app_of(infiller: Infiller, options: Options | None = None, **pool: Any) -> Any:
@@ -56,11 +60,11 @@ def serving_app(app: Any) -> Generator[str]:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(SECONDS)
         listening.close()
 
 
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
     """Waits for a condition that another thread brings about; fails after `seconds`."""
     end = time.monotonic() + seconds
     while not condition():

@@ -15,7 +15,7 @@ import pytest
 
 from mercury_lsp.api.app import Options
 from mercury_model.draft import Request
-from tests.api.serving import serving
+from tests.api.serving import SECONDS, serving
 from tests.api.test_chat import WEATHER
 from tests.api.test_edit import NESTED
 from tests.fakes import FakeInfiller
@@ -179,7 +179,7 @@ CURSORTAB = {"model": "mercury-edit", "messages": [{"role": "user", "content": N
     ids=["continue-fim", "continue-edit", "zed", "minuet", "cursortab"],
 )
 async def test_what_an_editor_sends_is_answered(url: str, path: str, body: dict[str, Any], expected: str) -> None:
-    async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {KEY}"}) as client:
+    async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {KEY}"}, timeout=SECONDS) as client:
         response = await client.post(path, json=body)
     assert response.status_code == 200, response.text
     if body.get("stream"):

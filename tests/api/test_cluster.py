@@ -17,6 +17,7 @@ from mercury_lsp.api.runs import OverloadedError, UnavailableError
 from mercury_lsp.cli import main
 from mercury_model.draft import Draft, Infiller, ModelInfo, Request
 from mercury_model.errors import RequestError
+from tests.api.serving import SECONDS
 from tests.api.test_chat import contents, events_of
 from tests.api.test_edit import NESTED
 from tests.fakes import FakeInfiller
@@ -75,6 +76,10 @@ def replicas(infiller: Infiller, *lives: int) -> Callable[[Request, str], AsyncI
     return drafts
 
 
+def talking_to(app: Any) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:1", timeout=SECONDS)
+
+
 async def drafts_of(runs: Cluster, request: Request) -> list[Draft]:
     return [draft async for draft in runs.submit(request)]
 
@@ -98,7 +103,7 @@ async def test_what_kills_every_replica_it_meets_does_not_go_on_for_ever() -> No
 
 async def test_a_stream_goes_on_where_it_was_when_the_replica_dies() -> None:
     app = build(cluster(replicas(FakeInfiller("one two three four", per_step=1), 3)), Options(name="fake"))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:1") as client:
+    async with talking_to(app) as client:
         body = {"model": "fake", "messages": [{"role": "user", "content": "count"}], "stream": True}
         response = await client.post("/v1/chat/completions", json=body)
         counted = (await client.get("/metrics")).text
@@ -110,7 +115,7 @@ async def test_a_stream_goes_on_where_it_was_when_the_replica_dies() -> None:
 async def test_a_successor_that_writes_another_text_is_an_error_and_no_mixture() -> None:
     texts = iter(["one two three", "uno due tre"])
     app = build(cluster(replicas(FakeInfiller(lambda _: next(texts), per_step=1), 3)), Options(name="fake"))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:1") as client:
+    async with talking_to(app) as client:
         body = {"model": "fake", "prompt": "x", "stream": True}
         lines = (await client.post("/v1/fim/completions", json=body)).text
     assert "another text" in lines
@@ -137,7 +142,7 @@ async def test_where_nobody_has_room_the_client_is_told_to_wait() -> None:
     with pytest.raises(OverloadedError):
         await drafts_of(runs, Request("", ""))
     app = build(runs, Options(name="fake"))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:1") as client:
+    async with talking_to(app) as client:
         response = await client.post("/v1/fim/completions", json={"model": "fake", "prompt": "x"})
     assert response.status_code == 429
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from mercury_model.draft import Request
-from tests.api.serving import client_of, serving, until
+from tests.api.serving import SECONDS, client_of, serving, until
 from tests.fakes import FakeInfiller
 
 URL = "/v1/fim/completions"
@@ -56,7 +56,7 @@ async def test_a_client_that_is_killed_frees_its_place_at_the_next_pass(stream: 
             client.close()
         await asyncio.to_thread(until, lambda: pool.n_running == 0)
         assert fake.passes < 2 * 2000 / 2
-        async with httpx.AsyncClient(base_url=url) as alive:
+        async with httpx.AsyncClient(base_url=url, timeout=SECONDS) as alive:
             answer = await alive.post(URL, json={"model": "mercury", "prompt": "short", "stop": []})
             assert answer.json()["choices"][0]["text"] == "word "
             counted = (await alive.get("/metrics")).text
@@ -65,7 +65,7 @@ async def test_a_client_that_is_killed_frees_its_place_at_the_next_pass(stream: 
 
 async def test_requests_before_the_model_is_loaded_wait_for_it() -> None:
     with serving(FakeInfiller("ready now")) as (url, _):
-        async with httpx.AsyncClient(base_url=url) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=SECONDS) as client:
             answers = await asyncio.gather(
                 *(client.post(URL, json={"model": "mercury", "prompt": str(i)}) for i in range(20))
             )

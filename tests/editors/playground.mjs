@@ -35,7 +35,8 @@ const picture = (page, name) =>
 const fits = (page) =>
 	page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
 
-for (const [width, height] of [[1280, 740], [390, 844]]) {
+const SIZES = [["playground", 1280, 740], ["playground-phone", 390, 844]];
+for (const [name, width, height] of SIZES) {
 	test(`at ${width} pixels a sample is run, watched, gone through and inserted, by keyboard`, async () => {
 		const { page, elsewhere, problems } = await opened(width, height);
 		assert.ok(await fits(page), "the page is wider than its window");
@@ -45,9 +46,9 @@ for (const [width, height] of [[1280, 740], [390, 844]]) {
 		await page.keyboard.press("Control+Enter");
 		await page.waitForSelector("#canvas .mask");
 		await page.waitForSelector("#canvas .token");
-		await picture(page, `playground-${width}-midway`);
+		await picture(page, `${name}-filling`);
 		await page.waitForFunction(() => document.getElementById("phase").textContent === "done");
-		await picture(page, `playground-${width}`);
+		await picture(page, name);
 		assert.ok(await fits(page), "the page is wider than its window");
 		assert.equal(await page.locator("#canvas .mask").count(), 0);
 		assert.match(await text(page, "syntax"), /valid|worse/);

@@ -6,31 +6,31 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import IMAGES, available
+from install import chromium, node, tools
 
 from mercury_lsp.api.app import Options
 from mercury_model import load
 from mercury_model.draft import Infiller, Request
 from tests.api.serving import serving
-from tests.editors import install
-from tests.editors.conftest import available
 from tests.fakes import FakeInfiller
 
 HERE = Path(__file__).parent
 
 
-def run(model: Infiller, sample: int) -> None:
-    """sample: which of the page's; MERCURY_IMAGES: a folder that gets pictures."""
+def run(model: Infiller, sample: int, *, pictures: bool = False) -> None:
+    """sample: which of the page's is run."""
     given = {
-        "chromium": str(available(install.chromium)),
-        "tools": str(available(install.tools)),
-        "images": os.environ.get("MERCURY_IMAGES", ""),
+        "chromium": str(available(chromium)),
+        "tools": str(available(tools)),
+        "images": str(IMAGES) if pictures and "MERCURY_IMAGES" in os.environ else "",
         "sample": sample,
     }
-    node = available(install.node)
+    program = available(node)
     with serving(model, Options(name=model.info.name)) as (url, pool):
         pool.start()
         env = {**os.environ, "MERCURY_EDITOR_TEST": json.dumps(given | {"url": url})}
-        done = subprocess.run([node, "--test", HERE / "playground.mjs"], env=env, capture_output=True, text=True)
+        done = subprocess.run([program, "--test", HERE / "playground.mjs"], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -43,4 +43,4 @@ def test_the_page_shows_a_run_of_a_scripted_model() -> None:
 
 @pytest.mark.real
 def test_the_page_shows_a_run_of_the_embedded_model(weights: None) -> None:
-    run(load(device="cpu"), 2)
+    run(load(device="cpu"), 0, pictures=True)
