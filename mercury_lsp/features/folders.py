@@ -5,13 +5,13 @@ It knows nothing about messages; workspace.py feeds it. A document of another sc
 nothing is looked up on a disk for it.
 """
 
+import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
-
-from pygls.uris import to_fs_path
 
 from mercury_lsp.features.store import document_key
 from mercury_lsp.settings import Settings, Source, read_layers
@@ -21,6 +21,9 @@ from mercury_lsp.workspace.ignore import Ignore
 from mercury_lsp.workspace.index import Limits
 from mercury_lsp.workspace.index_process import IndexProcess, IndexRoot, Progress
 from mercury_lsp.workspace.recent_edits import EditRing
+
+_WINDOWS = os.name == "nt"
+_DRIVE = re.compile(r"/[A-Za-z]:")
 
 SECRET_LANGUAGES = frozenset({"dotenv", "pem"})
 
@@ -162,11 +165,24 @@ class Folders:
 
 @lru_cache(maxsize=1_024)
 def path_of(uri: str) -> Path | None:
-    """The path of a file URI; None for any other."""
-    if not uri.lower().startswith("file:"):
+    """The path of a file URI, without `..` in it, so that it is below no folder that it leaves; None for any other.
+
+    Bytes that are no UTF-8 stay the bytes that they are, as everywhere in Python's paths.
+    """
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # brackets that are no address
         return None
-    path = to_fs_path(uri)
-    return Path(path) if path else None
+    path = unquote(parts.path, errors="surrogateescape")
+    if parts.scheme.lower() != "file" or not path.startswith("/") or "\0" in path:
+        return None
+    host = "" if parts.netloc.lower() == "localhost" else parts.netloc
+    if _WINDOWS:
+        drive = _DRIVE.match(path)
+        path = f"//{host}{path}" if host else path[1].lower() + path[2:] if drive else path
+    elif host:
+        return None  # another machine
+    return Path(os.path.normpath(path))
 
 
 def _name(uri: str) -> str:
@@ -174,4 +190,4 @@ def _name(uri: str) -> str:
         path = urlsplit(uri).path
     except ValueError:  # brackets that are no address
         path = uri
-    return PurePosixPath(unquote(path)).name or uri
+    return PurePosixPath(unquote(path, errors="surrogateescape")).name or uri

@@ -30,5 +30,6 @@ class Documents:
 
 
 def document_key(uri: str) -> str:
-    """One name for all spellings of a URI."""
-    return re.sub(r"^(file:///)([A-Za-z])(?=:)", lambda m: m[1] + m[2].lower(), unquote(uri))
+    """One name for all spellings of a URI. Names whose bytes are no UTF-8 are as different as their bytes."""
+    name = unquote(uri, errors="surrogateescape")
+    return re.sub(r"^(file:///)([A-Za-z])(?=:)", lambda m: m[1] + m[2].lower(), name)
