@@ -6,10 +6,11 @@ This module knows nothing about processes, editors or budgets; index_worker.py r
 """
 
 import os
+import re
 import sqlite3
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mercury_lsp.languages import GRAMMARS, grammar_of, language_of
@@ -70,6 +71,8 @@ class Limits:
     max_file_bytes: int = 512 * 1024
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 _SCHEMA = """
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, root TEXT NOT NULL, path TEXT NOT NULL, family TEXT NOT NULL,
@@ -97,6 +100,7 @@ class SymbolTable:
 
     def put(self, root: str, path: str, family: str, symbols: Sequence[Symbol]) -> None:
         """Takes the definitions of a file in the place of those it had."""
+        root, path = _storable(root), _storable(path)
         self.drop(root, path)
         if self.n_symbols + len(symbols) > MAX_SYMBOLS:
             return
@@ -115,6 +119,7 @@ class SymbolTable:
 
     def drop(self, root: str, path: str) -> None:
         """Forgets a file, or all files of a folder."""
+        root, path = _storable(root), _storable(path)
         below = path + "/"
         found = self._db.execute(  # not OR, for which SQLite would look at every file
             "SELECT id FROM files WHERE root = ? AND path = ? UNION ALL "
@@ -128,10 +133,18 @@ class SymbolTable:
 
     def paths(self, root: str) -> list[str]:
         """The files of a root."""
-        return [path for (path,) in self._db.execute("SELECT path FROM files WHERE root = ? ORDER BY path", (root,))]
+        rows = self._db.execute("SELECT path FROM files WHERE root = ? ORDER BY path", (_storable(root),))
+        return [path for (path,) in rows]
 
     def lookup(self, query: Query, limit: int = 60) -> tuple[Declaration, ...]:
         """The declarations that the names of a query most likely mean, the likeliest first."""
+        query = replace(
+            query,
+            root=_storable(query.root),
+            path=_storable(query.path),
+            text=_storable(query.text),
+            names=tuple((_storable(name), weight) for name, weight in query.names),
+        )
         family = _family(query.language)
         files = self._imported(query)
         weights = dict(sorted(query.names, key=lambda item: -item[1])[:MAX_NAMES])
@@ -184,6 +197,11 @@ class SymbolTable:
         )
         for (file,) in rows:
             yield file
+
+
+def _storable(text: str) -> str:
+    """`text` as SQLite can hold it: bytes of a name that are no UTF-8, and lone surrogates, as private characters."""
+    return text if text.isascii() else _SURROGATE.sub(lambda found: chr(0xF0000 + ord(found[0]) - 0xD800), text)
 
 
 def _by_name_only(
