@@ -44,6 +44,8 @@ def folders(roots: Sequence[Root], limit: int) -> list[Path]:
     todo = deque(roots)
     while todo and len(found) < limit:
         folder, ignore = todo.popleft()
+        if any("\ud800" <= char <= "\udfff" for char in str(folder)):
+            continue  # a name that is no UTF-8: the watcher takes none, and would end for all the others
         try:
             with os.scandir(folder) as entries:
                 below = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
