@@ -73,6 +73,17 @@ def int8_weight(weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> In
     return Int8(weight.shape[0], bias, torch.ops.quantized.linear_prepack(quantized, None))
 
 
+def dequantized(weight: Weight) -> Tensor:
+    """The matrix that `weight` stands for, [N, K] f32, in memory of its own; without the bias."""
+    if isinstance(weight, Dense):
+        return weight.weight.detach().to(torch.float32, copy=True)
+    if weight.packed is not None:
+        return torch.ops.quantized.linear_unpack(weight.packed)[0].dequantize()
+    assert weight.weight is not None and weight.scale is not None
+    scale = weight.scale if weight.scale.dim() == 2 else weight.scale[:, None]
+    return weight.weight.float() * scale.repeat_interleave(weight.weight.shape[1] // scale.shape[1], 1)
+
+
 def linear(x: Tensor, weight: Weight) -> Tensor:
     """x [R, K] -> [R, N] in x's dtype.
 

@@ -19,14 +19,13 @@ import logging
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from mercury_kernels import CACHE_STEP, Dense, Proposal, Weight, attention_bias, block_attention, unmask
-from mercury_model.adapter import Site
+from mercury_kernels import CACHE_STEP, Proposal, attention_bias, block_attention, unmask
 from mercury_model.policy import Proposals
 from mercury_model.transformer import KVCache, Transformer
 
@@ -57,7 +56,7 @@ class Steps:
         config, device = transformer.config, transformer.device
         on_gpu = device.type == "cuda"
         self._base = transformer
-        self._drafting = merged(transformer) if on_gpu else transformer
+        self._drafting = transformer.drafting
         self._lengths = _lengths(capacity)
         shape = (config.n_layers, config.n_kv_heads, self._lengths[-1], config.head_dim)
         self._keys = torch.zeros(shape, dtype=transformer.dtype, device=device)
@@ -173,36 +172,6 @@ class Steps:
     def _answer(self, which: int, found: Proposal) -> None:
         columns = (found.token, found.confidence, found.entropy, found.margin)
         self._answers[which, :, : len(found)] = torch.stack([column.double() for column in columns])
-
-
-def merged(transformer: Transformer) -> Transformer:
-    """The model as it drafts, the adapter's products added to a copy of the layers' weights (0.7 GB in bf16).
-
-    That spares a draft eleven launches a layer, of some 15. The sum is rounded to the weights' dtype. Weights of 8 bits
-    stay as they are: their grid has no room for the sum.
-    """
-    adapter, weights = transformer.adapter, transformer.weights
-    matrices = [m for layer in weights.layers for m in (layer.qkv, layer.o, layer.gate_up, layer.down)]
-    if adapter is None or not all(isinstance(m, Dense) for m in matrices):
-        return transformer
-    layers = tuple(
-        replace(
-            layer,
-            qkv=_sum(layer.qkv, patch.qkv),
-            o=_sum(layer.o, patch.o),
-            gate_up=_sum(layer.gate_up, patch.gate_up),
-            down=_sum(layer.down, patch.down),
-        )
-        for layer, patch in zip(weights.layers, adapter.layers, strict=True)
-    )
-    return Transformer(transformer.config, replace(weights, layers=layers), replace(adapter, layers=()))
-
-
-def _sum(weight: Weight, site: Site) -> Dense:
-    assert isinstance(weight, Dense)
-    ranks = [part.shape[0] for part in site.up]
-    low = [up.float().T @ down.float() for up, down in zip(site.up, site.down.split(ranks), strict=True)]
-    return Dense((weight.weight.float() + torch.cat(low)).to(weight.weight.dtype), weight.bias)
 
 
 def _lengths(capacity: int) -> list[int]:

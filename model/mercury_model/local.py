@@ -23,6 +23,7 @@ from mercury_model.graph import Steps
 from mercury_model.hub import checkpoint_folder
 from mercury_model.infill import default_policy, infill
 from mercury_model.likelihood import log_likelihood
+from mercury_model.merging import merged
 from mercury_model.published import read_published
 from mercury_model.shared import SharedPasses
 from mercury_model.span_denoiser import SpanDenoiser
@@ -89,6 +90,9 @@ def load_local(
     path = adapter or ADAPTER
     patch = load_adapter(path, config.n_layers, config.hidden, weights.norm.dtype, where)
     transformer = Transformer(config, weights, patch)
+    if kind != "float32":  # 32 bits are for comparisons: no second copy of 1.4 GB
+        transformer.drafting = merged(transformer, report)
+        transformer.adapter = None
     # a CPU computes longer than it launches: there, steps would only pad rows
     steps = Steps(transformer, CONTEXT_TOKENS[1] + WRITTEN_TOKENS) if where.type == "cuda" else None
     tokens = Tokens(paths.tokenizer)

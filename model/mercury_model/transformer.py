@@ -151,12 +151,16 @@ Keeps the keys and values, then attends.
 
 
 class Transformer:
-    """Weights in, hidden states out. device and dtype are those of the weights."""
+    """Weights in, hidden states out. device and dtype are those of the weights.
+
+    drafting: what adapted rows go through, if not this one: the adapter merged into a copy of the weights.
+    """
 
     def __init__(self, config: Config, weights: Weights, adapter: Adapter | None = None) -> None:
         self.config = config
         self.weights = weights
         self.adapter = adapter
+        self.drafting = self
         self.device = weights.norm.device
         self.dtype = weights.norm.dtype
         self._rope = rope_table(4096, config.head_dim, config.rope_theta, self.device)
@@ -171,6 +175,11 @@ class Transformer:
         Keys and values are written into the caches at start..start+r-1; lengths stay as they are: the caller
         says which rows are kept. Adapted shares must stand together.
         """
+        if self.drafting is not self and any(share.adapted for share in batch):
+            drafted = iter(self.drafting.forward([share for share in batch if share.adapted]))
+            others = [share for share in batch if not share.adapted]
+            own = iter(self.forward(others) if others else ())
+            return [next(drafted if share.adapted else own) for share in batch]
         n_groups = self.config.n_heads // self.config.n_kv_heads
         counts = [share.ids.shape[0] for share in batch]
         ends = [share.start + n for share, n in zip(batch, counts, strict=True)]

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mercury_kernels import CACHE_STEP
 from mercury_model import Request, graph
 from mercury_model.denoiser import BlockDenoiser, Choice, Session, perform
-from mercury_model.graph import Shape, Steps, merged
+from mercury_model.graph import Shape, Steps
 from mercury_model.infill import infill
 from mercury_model.policy import Proposals
 from mercury_model.transformer import Transformer
@@ -335,17 +335,6 @@ def test_graphs_are_captured_once_a_shape_and_the_oldest_make_room(monkeypatch: 
         assert len(steps._graphs) <= 2
     # two slots fit into the bucket of eight rows; sixteen rows are another shape
     assert [shape.rows for shape in captured] == [8, 16]
-
-
-def test_an_adapter_added_to_the_weights_drafts_alike() -> None:
-    model = tiny.transformer("float32")
-    assert merged(tiny.transformer("int8")).adapter.layers, "8 bits keep the adapter beside them"
-    one, other = Session(merged(model)), Session(model)
-    for session, base in ((one, model), (other, model)):
-        for wanted in session.prefill(list(range(20))):
-            perform(base, [wanted])
-    assert not one._transformer.adapter.layers
-    close(*(ask(s, s.draft(20, masks(), GREEDY)) for s in (one, other)))
 
 
 def on(place: Place, model: Transformer) -> Transformer:
