@@ -3,12 +3,10 @@
 import * as vscode from "vscode";
 import { type Canvas, MASK, type Slot } from "./protocol";
 
-/** The canvas as lines of text, masked slots drawn as such. */
-export function canvasLines(slots: readonly Slot[]): string[] {
-	return slots
-		.map((slot) => (slot.state === "masked" ? MASK : slot.text))
-		.join("")
-		.split("\n");
+/** The canvas as lines of text, masked slots drawn as such. The first has the indentation that the code has. */
+export function canvasLines(slots: readonly Slot[], indentation: string): string[] {
+	const drawn = slots.map((slot) => (slot.state === "masked" ? MASK : slot.text));
+	return (indentation + drawn.join("").replace(/^[ \t]+/, "")).split("\n");
 }
 
 export class CanvasView implements vscode.Disposable {
@@ -28,7 +26,8 @@ export class CanvasView implements vscode.Disposable {
 		this.shownIn = editor;
 		const first = canvas.range.start.line;
 		const last = Math.min(canvas.range.end.line, editor.document.lineCount - 1);
-		const lines = canvasLines(canvas.slots);
+		const indentation = /^\s*/.exec(editor.document.lineAt(first).text)?.[0] ?? "";
+		const lines = canvasLines(canvas.slots, indentation);
 		if (lines.at(-1) === "") {
 			lines.pop();
 		}

@@ -65,13 +65,19 @@ end
 
 local GROUPS = { masked = 'MercuryMasked', tentative = 'MercuryTentative', settled = 'MercurySettled' }
 
---- The canvas as lines of highlighted pieces.
+--- The canvas as lines of highlighted pieces. The first line has the indentation that the code has.
 ---@param slots { text: string, state: string, revised: boolean }[]
+---@param indentation string
 ---@return [string, string][][]
-function M.canvas_lines(slots)
-  local lines = { {} } ---@type [string, string][][]
+function M.canvas_lines(slots, indentation)
+  local lines = { { { indentation, 'MercurySettled' } } } ---@type [string, string][][]
+  local begun = false
   for _, slot in ipairs(slots) do
     local text = slot.state == 'masked' and MASK or slot.text
+    if not begun then
+      text = text:gsub('^[ \t]+', '')
+      begun = text ~= ''
+    end
     local group = slot.revised and 'MercuryRevised' or GROUPS[slot.state] or 'MercurySettled'
     for index, piece in ipairs(vim.split(text, '\n', { plain = true })) do
       if index > 1 then
@@ -99,7 +105,9 @@ function M.on_canvas(_, params)
   local open = vim.iter(params.slots):fold(0, function(n, slot)
     return n + (slot.state == 'masked' and 1 or 0)
   end)
-  local lines = M.canvas_lines(params.slots)
+  local first = rows(rewrite)
+  local code = vim.api.nvim_buf_get_lines(rewrite.bufnr, first, first + 1, false)[1] or ''
+  local lines = M.canvas_lines(params.slots, code:match('^%s*'))
   local title = ('mercury: %d passes, %d open'):format(params.forwards, open)
   table.insert(lines, 1, { { title, 'MercuryTitle' } })
   draw_below(rewrite, lines)
