@@ -28,6 +28,8 @@ MAX_POLLED = 100
 POLL_MS = 3_000
 STEP_MS = 500
 """How often the watcher looks whether it has something to say: idle must cost nothing."""
+AGAIN_SECONDS = 1.0
+"""After the watcher has met a name that it cannot read."""
 REMOTE = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "drvfs", "fuse.sshfs", "vboxsf", "fuse.vmhgfs-fuse", "afs")
 """File systems that do not report changes made elsewhere."""
 
@@ -111,6 +113,9 @@ async def watch(
         except FileNotFoundError:
             continue  # a folder went while it was looked at
         except Exception as error:
+            if _about_a_name(error):
+                await asyncio.sleep(AGAIN_SECONDS)
+                continue
             warn(_explain(error, len(found)))
             return
 
@@ -140,6 +145,14 @@ async def _until_a_folder_appears(
             if any(path not in known and path.name not in SKIPPED_FOLDERS and path.is_dir() for path in paths):
                 return True
     return False
+
+
+def _about_a_name(error: BaseException) -> bool:
+    """Whether the watcher ended because a name is no UTF-8: that change is lost, and no other."""
+    if isinstance(error, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", error)
+        return all(_about_a_name(single) for single in inner.exceptions)
+    return "decode path" in str(error)
 
 
 def _explain(error: Exception, n_folders: int) -> str:
