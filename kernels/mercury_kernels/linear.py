@@ -73,15 +73,13 @@ def int8_weight(weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> In
     return Int8(weight.shape[0], bias, torch.ops.quantized.linear_prepack(quantized, None))
 
 
-def dequantized(weight: Weight) -> Tensor:
-    """The matrix that `weight` stands for, [N, K] f32, in memory of its own; without the bias."""
-    if isinstance(weight, Dense):
-        return weight.weight.detach().to(torch.float32, copy=True)
-    if weight.packed is not None:
-        return torch.ops.quantized.linear_unpack(weight.packed)[0].dequantize()
-    assert weight.weight is not None and weight.scale is not None
-    scale = weight.scale if weight.scale.dim() == 2 else weight.scale[:, None]
-    return weight.weight.float() * scale.repeat_interleave(weight.weight.shape[1] // scale.shape[1], 1)
+def int8_parts(weight: Int8) -> tuple[Tensor, Tensor]:
+    """What an 8-bit weight was made of: int8 [N, K] and scale [N] or [N, K / group] f32."""
+    if weight.packed is None:
+        assert weight.weight is not None and weight.scale is not None
+        return weight.weight, weight.scale
+    quantized = torch.ops.quantized.linear_unpack(weight.packed)[0]
+    return quantized.int_repr(), quantized.q_per_channel_scales().float()
 
 
 def linear(x: Tensor, weight: Weight) -> Tensor:

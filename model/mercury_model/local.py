@@ -112,7 +112,7 @@ def load_local(
 
 
 def _trim() -> None:
-    """Give back what temporary matrices took: glibc keeps it otherwise, 170 MB of it. Other systems do so themselves."""
+    """Give back what temporary matrices took: glibc would keep it, 170 MB of it. Other systems do so themselves."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

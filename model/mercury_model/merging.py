@@ -8,15 +8,19 @@ base. This module knows nothing about which rows are drafted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from mercury_kernels import Dense, Weight, int8_weight, quantize_int8
-from mercury_kernels.linear import dequantized
+from mercury_kernels.linear import int8_parts
 from mercury_model.adapter import Site
 from mercury_model.transformer import Layer, Transformer
+
+ROWS = 256
+"""Rows of a matrix that are summed and rounded at a time: what stays in a core's cache meanwhile."""
 
 
 def merged(transformer: Transformer, report: Callable[[str, float], None] | None = None) -> Transformer:
@@ -32,22 +36,41 @@ def merged(transformer: Transformer, report: Callable[[str, float], None] | None
         layers.append(
             replace(
                 layer,
-                qkv=_sum(layer.qkv, patch.qkv),
-                o=_sum(layer.o, patch.o),
-                gate_up=_sum(layer.gate_up, patch.gate_up),
-                down=_sum(layer.down, patch.down),
+                qkv=summed(layer.qkv, patch.qkv),
+                o=summed(layer.o, patch.o),
+                gate_up=summed(layer.gate_up, patch.gate_up),
+                down=summed(layer.down, patch.down),
             )
         )
     return Transformer(transformer.config, replace(weights, layers=tuple(layers)), replace(adapter, layers=()))
 
 
 @torch.inference_mode()
-def _sum(weight: Weight, site: Site) -> Weight:
-    total = dequantized(weight)
-    row = 0
-    for up, down in zip(site.up, site.down.split([part.shape[0] for part in site.up]), strict=True):
-        total[row : row + up.shape[1]].addmm_(up.float().T, down.float())
-        row += up.shape[1]
+def summed(weight: Weight, site: Site) -> Weight:
+    """weight [N, K] plus the site's low-rank product, in the weight's own dtype or on a new grid of 8 bits."""
+    ranks = [part.shape[0] for part in site.up]
+    low = [(up.float().T, down.float()) for up, down in zip(site.up, site.down.split(ranks), strict=True)]
     if isinstance(weight, Dense):
+        total = weight.weight.to(torch.float32, copy=True)
+        _add(total, low)
         return Dense(total.to(weight.weight.dtype), weight.bias)
-    return int8_weight(*quantize_int8(total), weight.bias)
+    integers, scale = int8_parts(weight)
+    if scale.dim() == 2:
+        raise ValueError("weights with a scale per group cannot be merged: keep the adapter beside them")
+    pieces: list[tuple[Tensor, Tensor]] = []
+    for at in range(0, len(integers), ROWS):
+        rows = slice(at, at + ROWS)
+        total = integers[rows].float() * scale[rows, None]
+        _add(total, low, at)
+        pieces.append(quantize_int8(total))
+    return int8_weight(torch.cat([w for w, _ in pieces]), torch.cat([s for _, s in pieces]), weight.bias)
+
+
+def _add(total: Tensor, low: Sequence[tuple[Tensor, Tensor]], at: int = 0) -> None:
+    """Adds to total [r, K], the rows from `at` on of a fused layer, its parts' products up [N, rank] x down [rank, K]."""
+    begin = 0
+    for up, down in low:
+        first, last = max(begin, at), min(begin + len(up), at + len(total))
+        if first < last:
+            total[first - at : last - at].addmm_(up[first - begin : last - begin], down)
+        begin += len(up)

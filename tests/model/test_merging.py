@@ -5,7 +5,9 @@ import torch
 from torch import Tensor
 
 from mercury_kernels import int8_weight, quantize_int8
-from mercury_kernels.linear import Dense, Int8, dequantized
+from mercury_kernels.linear import Dense, Int8, int8_parts
+from mercury_model import merging
+from mercury_model.adapter import Site
 from mercury_model.merging import merged
 from mercury_model.transformer import Rows, Transformer
 from tests.model import tiny
@@ -58,13 +60,25 @@ def test_without_an_adapter_nothing_is_copied() -> None:
     assert merged(bare) is bare
 
 
-def test_a_weight_gives_back_the_matrix_it_was_made_of() -> None:
-    matrix = torch.randn(48, 32, generator=torch.Generator().manual_seed(0))
-    quantized, scale = quantize_int8(matrix)
-    rounded = quantized.float() * scale[:, None]
-    torch.testing.assert_close(dequantized(int8_weight(quantized, scale)), rounded)
-    torch.testing.assert_close(dequantized(Int8(48, None, None, quantized, scale)), rounded)
-    grouped = scale[:, None].repeat(1, 4)
-    torch.testing.assert_close(dequantized(Int8(48, None, None, quantized, grouped)), rounded)
-    dense = dequantized(Dense(matrix))
-    assert torch.equal(dense, matrix) and dense.data_ptr() != matrix.data_ptr()
+def test_a_weight_gives_back_what_it_was_made_of() -> None:
+    parts = quantize_int8(torch.randn(48, 32, generator=torch.Generator().manual_seed(0)))
+    for weight in (int8_weight(*parts), Int8(48, None, None, *parts)):
+        for found, given in zip(int8_parts(weight), parts, strict=True):
+            assert torch.equal(found, given)
+
+
+def test_a_matrix_is_summed_piece_by_piece_as_it_is_whole() -> None:
+    generator = torch.Generator().manual_seed(0)
+    matrix = torch.randn(700, 32, generator=generator)
+    ups = tuple(torch.randn(4, n, generator=generator) * 0.1 for n in (300, 200, 200))
+    site = Site(torch.randn(12, 32, generator=generator), ups)
+    whole = matrix + torch.cat([up.T @ down for up, down in zip(ups, site.down.split(4), strict=True)])
+    dense = merging.summed(Dense(matrix), site)
+    assert isinstance(dense, Dense)
+    torch.testing.assert_close(dense.weight, whole)
+    parts = quantize_int8(matrix)
+    summed = merging.summed(int8_weight(*parts), site)
+    assert isinstance(summed, Int8)
+    found, scale = int8_parts(summed)
+    expected = whole - matrix + parts[0].float() * parts[1][:, None]
+    assert (found.float() * scale[:, None] - expected).abs().amax() <= 0.51 * scale.amax()
