@@ -67,7 +67,7 @@ def summed(weight: Weight, site: Site) -> Weight:
 
 
 def _add(total: Tensor, low: Sequence[tuple[Tensor, Tensor]], at: int = 0) -> None:
-    """Adds to total [r, K], the rows from `at` on of a fused layer, its parts' products up [N, rank] x down [rank, K]."""
+    """Adds to total [r, K], a fused layer's rows from `at` on, its parts' products up [N, rank] x down [rank, K]."""
     begin = 0
     for up, down in low:
         first, last = max(begin, at), min(begin + len(up), at + len(total))
