@@ -65,12 +65,12 @@ def test_a_table_inside_a_message_is_no_message() -> None:
 
 
 def test_a_token_that_is_neither_text_nor_number_is_none() -> None:
-    server = Server.of("utf-16")
+    client = Server.of("utf-16").client
     uri, place = "file:///fuzz/a.py", {"line": 0, "character": 0}
     item = {"uri": uri, "languageId": "python", "version": 1, "text": "x = 1\n"}
-    server.client.notify("textDocument/didOpen", {"textDocument": item})
+    client.notify("textDocument/didOpen", {"textDocument": item})
     for token in ([], {"a": 1}, [[1]], True, 1.5):
-        server.client.notify("window/workDoneProgress/cancel", {"token": token})
+        client.notify("window/workDoneProgress/cancel", {"token": token})
         wanted = messages.command(uri, place, "mercury.rewrite", workDoneToken=token)
-        assert server.client.call(*wanted)["applied"] is False
-    assert server.faults() == []
+        assert client.call(*wanted)["applied"] is False
+    assert client.faults() == []

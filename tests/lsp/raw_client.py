@@ -61,7 +61,7 @@ class RawClient:
         self.notes: list[dict[str, Any]] = []
         self.twice: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self.journal: deque[bytes] = deque(maxlen=80)
-        self._next, self._ended = 1, False
+        self._next, self._logged, self._ended = 1, 0, False
         self._changed, self._writing = threading.Condition(), threading.Lock()
         with log.open("wb") as stderr:
             self.process = subprocess.Popen(
@@ -124,6 +124,14 @@ class RawClient:
         status = self.process.wait(SECONDS)
         self.close()
         return status
+
+    def faults(self) -> list[str]:
+        """What the log, since the last call, tells of faults of ours: failed handlers, and runs that failed."""
+        text = self.log.read_bytes()[self._logged :]
+        self._logged += len(text)
+        lines = text.decode("utf-8", "replace").splitlines()
+        ours = [n for n, line in enumerate(lines) if " mercury_lsp." in line and " failed" in line]
+        return ["\n".join(lines[n : n + 40]) for n in ours]
 
     def sent(self, message_id: Any) -> bool:
         """Whether an id is one of `request`'s."""
