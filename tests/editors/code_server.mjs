@@ -3,10 +3,10 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createRequire } from "node:module";
 import { after, afterEach, before } from "node:test";
 
 const given = JSON.parse(process.env.MERCURY_EDITOR_TEST);
@@ -44,7 +44,10 @@ cd '${given.root}' && exec '${given.python}' -m mercury_lsp serve --stdio
  * path: where that program is said to be: in the setting of the machine, or else on PATH.
  * trust: whether VS Code takes the folder as trusted without asking.
  */
-export async function open(files, { server = scripted, settings = {}, onPath = false, trust = true, height = 400 } = {}) {
+export async function open(
+	files,
+	{ server = scripted, settings = {}, onPath = false, trust = true, height = 400 } = {},
+) {
 	const folder = mkdtempSync(join(tmpdir(), "mercury-code-"));
 	const [data, extensions, project, bin] = ["data", "extensions", "project", "bin"].map((name) => join(folder, name));
 	for (const made of [join(data, "User", "snippets"), join(data, "Machine"), project, bin]) {
@@ -95,23 +98,30 @@ export async function open(files, { server = scripted, settings = {}, onPath = f
 		[given.entry, "--bind-addr", `127.0.0.1:${port}`, ...flags, ...where, project],
 		{ stdio: ["ignore", "pipe", "pipe"], env },
 	);
-	await new Promise((resolve, reject) => {
-		child.stdout.on("data", (text) => String(text).includes("HTTP server listening") && resolve());
-		child.on("exit", (status) => reject(new Error(`code-server ended with ${status}`)));
-	});
-	const browser = await chromium.launch({ executablePath: given.chromium, args: ["--no-sandbox"] });
-	const page = await browser.newPage({ viewport: { width: 900, height }, deviceScaleFactor: 1.5 });
-	page.setDefaultTimeout(SECONDS);
-	await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(project)}`);
-	await page.waitForSelector(".monaco-workbench .part.editor");
-	await page.keyboard.press("Control+B"); // without the side bar
+	let browser;
 	const close = async () => {
-		await browser.close();
+		await browser?.close();
+		const gone = child.exitCode ?? child.signalCode ?? new Promise((resolve) => child.once("exit", resolve));
 		child.kill();
-		await new Promise((resolve) => child.once("exit", resolve));
+		await gone;
 		rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 	};
-	return new Code(page, close, folder);
+	try {
+		await new Promise((resolve, reject) => {
+			child.stdout.on("data", (text) => String(text).includes("HTTP server listening") && resolve());
+			child.on("exit", (status) => reject(new Error(`code-server ended with ${status}`)));
+		});
+		browser = await chromium.launch({ executablePath: given.chromium, args: ["--no-sandbox"] });
+		const page = await browser.newPage({ viewport: { width: 900, height }, deviceScaleFactor: 1.5 });
+		page.setDefaultTimeout(SECONDS);
+		await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(project)}`);
+		await page.waitForSelector(".monaco-workbench .part.editor");
+		await page.keyboard.press("Control+B"); // without the side bar
+		return new Code(page, close, folder);
+	} catch (error) {
+		await close();
+		throw error;
+	}
 }
 
 /** One VS Code for all tests of a file, as `.code` of what is returned. A picture is kept of where a test failed. */

@@ -27,9 +27,11 @@ FLAVOURS = {
 
 
 def server_env(**variables: str) -> dict[str, str]:
-    """The environment of a server process that can import the project and its tests."""
+    """The environment of a server process that can import the project and its tests, and finds the weights: an editor
+    under test has a cache of its own."""
     path = os.pathsep.join(str(ROOT / part) for part in ("", "model", "kernels"))
-    return {"PYTHONPATH": path, **variables}
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return {"PYTHONPATH": path, "XDG_CACHE_HOME": cache, **variables}
 
 
 def scripted_server(folder: Path) -> Path:

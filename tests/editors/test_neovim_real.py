@@ -16,7 +16,7 @@ KEYS = "\n".join(
     f"vim.keymap.set('i', '{key}', '<Plug>(mercury-{name})')"
     for key, name in {"<C-a>": "accept", "<C-w>": "accept-word"}.items()
 )
-AREA = 'import math\n\n\ndef circle_area(radius):\n    """Area of a circle."""\n'
+AREA = 'import math\n\n\ndef circle_area(radius):\n    """Area of a circle."""\n    return \n'
 MEAN = (
     "def mean(values):\n    total = 0\n    for value in values:\n        total += value\n    return total / len(values)"
 )
@@ -39,8 +39,7 @@ def is_python(text: str) -> bool:
 
 def test_ghost_text_is_taken_by_words_and_as_a_whole_and_undone_step_by_step(nvim: Start) -> None:
     editor = nvim(lua=KEYS, text=AREA)
-    editor.keys("Go")
-    editor.type("    return ")
+    editor.keys("GA")
     before = editor.text
     ghost = editor.until(lambda: editor.ghost)
     editor.keys("<C-w>")

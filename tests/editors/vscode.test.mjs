@@ -95,7 +95,9 @@ test("Escape takes ghost text away for good, and changes no text (F2, F5, B4)", 
 	await code.type("3");
 	await code.press("Backspace"); // the same place once more
 	const asked = await code.soon(() =>
-		code.messages("textDocument/inlineCompletion").find((one) => one.id > before && one.params.position.character === 4),
+		code
+			.messages("textDocument/inlineCompletion")
+			.find((one) => one.id > before && one.params.position.character === 4),
 	);
 	assert.deepEqual((await code.answered(asked)).result, []);
 	await code.settled();

@@ -9,7 +9,8 @@ const MEAN =
 	"def mean(values):\n    total = 0\n    for value in values:\n        total += value\n    return total / len(values)";
 const FILES = {
 	"area.py": 'import math\n\n\ndef circle_area(radius):\n    """Area of a circle."""\n',
-	"words.py": 'def count_words(text):\n    """Count how often each word occurs."""\n    counts = {}\n    for word in text.split():\n',
+	"words.py":
+		'def count_words(text):\n    """Count how often each word occurs."""\n    counts = {}\n    for word in text.split():\n',
 	"total.py": "def total(values)\n    return sum(values)\n\n\nprint(total([1, 2, 3]))\n",
 	"mean.py": `${MEAN}\n`,
 };
@@ -17,8 +18,7 @@ const FILES = {
 const vs = inCode(FILES, { server: real, height: 430 });
 
 /** Whether Python takes a text. */
-const isPython = (text) =>
-	vs.code.python("import ast, sys; ast.parse(sys.stdin.read())", text).status === 0;
+const isPython = (text) => vs.code.python("import ast, sys; ast.parse(sys.stdin.read())", text).status === 0;
 
 test("ghost text appears, a word is taken, Tab takes the rest, one undo takes it back", async () => {
 	const { code } = vs;
@@ -37,7 +37,9 @@ test("ghost text appears, a word is taken, Tab takes the rest, one undo takes it
 	await code.until(`${before}\n    return ${ghost}`);
 	assert.ok(isPython(await code.text()));
 	await code.press("Control+Z");
-	await code.until((text) => text !== `${before}\n    return ${ghost}` && `${before}\n    return ${ghost}`.startsWith(text));
+	await code.until(
+		(text) => text !== `${before}\n    return ${ghost}` && `${before}\n    return ${ghost}`.startsWith(text),
+	);
 });
 
 test("the light bulb mends a syntax error, in one undo step", async () => {

@@ -8,7 +8,8 @@ import { open } from "./code_server.mjs";
 
 const TRAP = "#!/bin/sh\ntouch FOLDER/trapped\n";
 const FILES = {
-	".vscode/settings.json": '{ "mercury.path": "FOLDER/project/trap", "mercury.interpreter": "FOLDER/project/bin/python" }',
+	".vscode/settings.json":
+		'{ "mercury.path": "FOLDER/project/trap", "mercury.interpreter": "FOLDER/project/bin/python" }',
 	trap: TRAP,
 	"bin/mercury-lsp": TRAP,
 	"bin/python": TRAP,
