@@ -43,7 +43,6 @@ DECODINGS = {
 LINES = (1_000, 10_000, 100_000)
 LINE = 40
 """Characters in a line of code, about."""
-CONTEXT_PLACES = 9
 PROCESSES = 3
 PEER_CONTEXT = 4096
 """Room for the longest task and its answer."""
@@ -60,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser, positive: Callable[[str], int
     parser.add_argument("--context", type=positive, metavar="TOKENS", help="default: what the device reads in a second")
     parser.add_argument("--keys", type=positive, default=200, metavar="N", help="keys that are typed (default: 200)")
     parser.add_argument("--every", type=positive, default=5, metavar="K", help="every K-th is answered (default: 5)")
+    parser.add_argument("--places", type=positive, default=9, metavar="N", help="of each size of context (default: 9)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--resume", type=Path, metavar="FOLDER", help="keep what is measured, and take what is there")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks.md"), help="default: %(default)s")
@@ -161,15 +161,16 @@ class _Bench:
         found.typing = [Timed(**value) for value in values]
 
     def context(self, found: Found) -> None:
+        args = self._args
         text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(OWN_SOURCE.glob("*.py")))
         document = Document("context", 1, "python", text)
 
         def measure() -> list[dict[str, Any]]:
             contestants = self._contestants([OURS, GREEDY])
             sizes = peers.contexts(self._context_tokens(contestants[0].infiller))
-            return _plain(peers.by_context(contestants, document, sizes, CONTEXT_PLACES, self._args.seed, self._report))
+            return _plain(peers.by_context(contestants, document, sizes, args.places, args.seed, self._report))
 
-        values, found.machines["context"] = self._part("context", {}, measure)
+        values, found.machines["context"] = self._part("context", {"places": args.places}, measure)
         found.context = [Timed(**value) for value in values]
 
     def server(self, found: Found, model_free: Sequence[str], hurry: float) -> None:

@@ -462,14 +462,13 @@ def ours(monkeypatch: pytest.MonkeyPatch, judged: None) -> FakeInfiller:
     monkeypatch.setattr(loading, "load_infiller", lambda settings, report: infiller)
     monkeypatch.setattr(peers_machine, "ours_resident", lambda *args: 900 << 20)
     monkeypatch.setattr(bench_peers, "replay", replay)
-    monkeypatch.setattr(bench_peers, "CONTEXT_PLACES", 2)
     return infiller
 
 
 def command(tmp_path: Path, *more: str) -> list[str]:
     (tmp_path / "docs").mkdir(exist_ok=True)
     out = str(tmp_path / "docs" / "page.md")
-    return ["bench", "peers", "--limit", "1", "--keys", "30", "--every", "10", "--out", out, *more]
+    return ["bench", "peers", "--limit", "1", "--keys", "30", "--every", "10", "--places", "2", "--out", out, *more]
 
 
 def test_one_command_writes_the_page_its_plots_and_goes_on_where_it_was(
