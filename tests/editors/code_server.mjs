@@ -92,7 +92,8 @@ export async function open(
 	const port = await freePort();
 	const flags = ["--auth", "none", "--disable-telemetry", "--disable-update-check"];
 	flags.push(...(trust ? ["--disable-workspace-trust"] : []));
-	const env = { ...process.env, ...given.env, PATH: `${bin}:${process.env.PATH}` };
+	// as if started from a shell: else the environment of a login shell takes the place of this one
+	const env = { ...process.env, ...given.env, PATH: `${bin}:${process.env.PATH}`, VSCODE_CLI: "1" };
 	const child = spawn(
 		process.execPath,
 		[given.entry, "--bind-addr", `127.0.0.1:${port}`, ...flags, ...where, project],
