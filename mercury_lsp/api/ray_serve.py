@@ -51,21 +51,24 @@ class Share:
     n_gpus: int
 
 
-def share_of(nodes: list[dict[str, float]], n_replicas: int) -> Share:
+def share_of(nodes: list[dict[str, float]], free: dict[str, float], n_replicas: int) -> Share:
     """One GPU and one CPU each where there are GPUs; else as many CPUs as leave room for all.
 
-    nodes: resources of each, {"CPU": n, "GPU": n}. Raises UsageError where the replicas do not fit.
+    nodes: what each has, {"CPU": n, "GPU": n}; free: what of that nobody uses. Raises UsageError where the replicas do
+    not fit: Serve would wait for ever.
     """
-    n_gpus = sum(int(node.get("GPU", 0)) for node in nodes)
-    if n_gpus:
-        if n_replicas > n_gpus:
-            raise UsageError(f"the cluster has {n_gpus} GPUs: --replicas takes at most as many, not {n_replicas}")
+    kind = "GPU" if sum(node.get("GPU", 0) for node in nodes) >= 1 else "CPU"
+    has = [int(node.get(kind, 0)) for node in nodes]
+    n_free = int(free.get(kind, 0))
+    if n_replicas > n_free:
+        raise UsageError(
+            f"the cluster has {sum(has)} {kind}s and {n_free} of them free: --replicas takes at most as many, "
+            f"not {n_replicas}"
+        )
+    if kind == "GPU":
         return Share(1, 1)
-    cpus = [int(node.get("CPU", 0)) for node in nodes]
-    for each in range(max(cpus, default=0), 0, -1):
-        if sum(n // each for n in cpus) >= n_replicas:
-            return Share(each, 0)
-    raise UsageError(f"the cluster has {sum(cpus)} CPUs and no GPU: --replicas takes at most as many, not {n_replicas}")
+    each = next(each for each in range(n_free // n_replicas, 0, -1) if sum(n // each for n in has) >= n_replicas)
+    return Share(each, 0)
 
 
 def connect(address: str | None) -> str:
@@ -92,7 +95,13 @@ def deploy(load: Load, *, n_replicas: int, n_running: int, n_waiting: int, name:
 
     A deployment of this name that is already there is replaced. Raises UsageError, FailureError.
     """
-    share = share_of([node["Resources"] for node in ray.nodes() if node["Alive"]], n_replicas)
+    serve.start(proxy_location="Disabled")
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    free = ray.available_resources()
+    if name in serve.status().applications:  # of a command that was killed
+        serve.delete(name)
+        free = ray.cluster_resources()  # what it had is counted as free a little later
+    share = share_of([node["Resources"] for node in ray.nodes() if node["Alive"]], free, n_replicas)
     replicas = serve.deployment(
         Replica,
         name="denoiser",
@@ -104,8 +113,6 @@ def deploy(load: Load, *, n_replicas: int, n_running: int, n_waiting: int, name:
         health_check_period_s=5,
         graceful_shutdown_timeout_s=5,
     )
-    serve.start(proxy_location="Disabled")
-    logging.getLogger("ray.serve").setLevel(logging.ERROR)
     try:
         handle: Any = serve.run(replicas.bind(load, n_running), name=name, route_prefix=None)
         info = handle.about.remote().result()

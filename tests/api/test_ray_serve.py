@@ -46,18 +46,22 @@ def load_nothing(report: Callable[[str, float], None]) -> Infiller:
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """An API whose two denoisers run on a Ray that was started for it."""
+def cluster() -> Iterator[None]:
+    """A Ray that was started for these tests."""
     with pytest.MonkeyPatch.context() as patch:
         # the replicas unpickle `load` from here
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
         assert "no --address" in ray_serve.connect(None)
-        try:
-            runs = ray_serve.deploy(load, n_replicas=2, n_running=8, n_waiting=2000, name="mercury-test")
-            with serving_app(build(runs, Options(name="fake"))) as url:
-                yield url
-        finally:
-            ray_serve.leave()
+        yield
+        ray_serve.leave()
+
+
+@pytest.fixture(scope="module")
+def url(cluster: None) -> Iterator[str]:
+    """An API whose two denoisers run there."""
+    runs = ray_serve.deploy(load, n_replicas=2, n_running=8, n_waiting=2000, name="mercury-test")
+    with serving_app(build(runs, Options(name="fake"))) as url:
+        yield url
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,11 @@ async def ask(client: httpx.AsyncClient, prompt: str, stream: bool = False) -> A
 
 def client_of(url: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=url, timeout=600, limits=httpx.Limits(max_connections=None))
+
+
+def test_a_model_that_cannot_be_loaded_is_one_line(cluster: None) -> None:
+    with pytest.raises(FailureError, match="model pull"):
+        ray_serve.deploy(load_nothing, n_replicas=1, n_running=1, n_waiting=1, name="mercury-broken")
 
 
 async def test_requests_of_one_document_go_to_one_replica_and_documents_to_both(url: str) -> None:
@@ -122,11 +131,6 @@ async def test_what_a_replica_refuses_is_told_as_on_one_machine(url: str) -> Non
     assert (health["state"], health["device"]) == ("ready", "cpu (cluster)")
 
 
-def test_a_model_that_cannot_be_loaded_is_one_line(url: str) -> None:
-    with pytest.raises(FailureError, match="model pull"):
-        ray_serve.deploy(load_nothing, n_replicas=1, n_running=1, n_waiting=1, name="mercury-broken")
-
-
 @pytest.mark.parametrize(
     ("nodes", "n_replicas", "share"),
     [
@@ -139,11 +143,22 @@ def test_a_model_that_cannot_be_loaded_is_one_line(url: str) -> None:
 def test_a_replica_gets_a_gpu_or_its_share_of_the_cpus(
     nodes: list[dict[str, float]], n_replicas: int, share: tuple[int, int]
 ) -> None:
-    got = ray_serve.share_of(nodes, n_replicas)
+    free = {kind: sum(node.get(kind, 0) for node in nodes) for kind in ("CPU", "GPU")}
+    got = ray_serve.share_of(nodes, free, n_replicas)
     assert (got.n_cpus, got.n_gpus) == share
 
 
-@pytest.mark.parametrize("nodes", [[{"CPU": 64, "GPU": 2}], [{"CPU": 2}], []])
-def test_more_replicas_than_there_is_room_for_are_refused(nodes: list[dict[str, float]]) -> None:
+@pytest.mark.parametrize(
+    ("nodes", "free"),
+    [
+        ([{"CPU": 64, "GPU": 2}], {"CPU": 64, "GPU": 2}),
+        ([{"CPU": 64, "GPU": 4}], {"CPU": 64, "GPU": 1}),
+        ([{"CPU": 2}], {"CPU": 2}),
+        ([], {}),
+    ],
+)
+def test_more_replicas_than_there_is_room_for_are_refused(
+    nodes: list[dict[str, float]], free: dict[str, float]
+) -> None:
     with pytest.raises(UsageError, match="at most"):
-        ray_serve.share_of(nodes, 3)
+        ray_serve.share_of(nodes, free, 3)
