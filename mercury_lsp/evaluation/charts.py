@@ -16,6 +16,7 @@ WIDTH, HEIGHT, MARGIN = 720, 400, 48
 LEGEND = 190
 """Room right of the plot for the names of the series: there they lie on no point."""
 N_TICKS = 6
+"""About so many per axis, at round numbers."""
 
 STYLE = (
     "<style>text{fill:#1f2328}.ground{fill:#fff}.grid{stroke:#d8dee4}"
@@ -42,10 +43,13 @@ def curve(
     if not points:
         raise ValueError("there is nothing to draw yet")
     scale = math.log if log_x else float
-    across = [scale(x) for x in (*(p[0] for p in points), *(ticks or ()))]
+    across = [scale(point[0]) for point in points]
     up = [y for point in points for y in point[1:]]
+    x_ticks = dict(ticks) if ticks else _log_ticks(across) if log_x else {x: _text(x) for x in _round_ticks(across)}
+    across += map(scale, x_ticks)
     x_low, x_high = min(across), max(across)
-    y_low, y_high = min(0.0, *up), max(up)
+    y_ticks = _round_ticks([0.0, *up])
+    y_low, y_high = y_ticks[0], y_ticks[-1]
     right_edge = WIDTH - LEGEND
 
     def place(x: float, y: float) -> tuple[float, float]:
@@ -59,12 +63,11 @@ def curve(
         f'<text x="{(MARGIN + right_edge) // 2}" y="{HEIGHT - 12}" text-anchor="middle">{escape(x_name)}</text>',
         f'<text x="12" y="{MARGIN - 20}">{escape(y_name)}</text>',
     ]
-    for n in range(N_TICKS):
-        y = y_low + (y_high - y_low) * n / (N_TICKS - 1)
+    for y in y_ticks:
         down = place(points[0][0], y)[1]
         parts.append(f'<line x1="{MARGIN}" x2="{right_edge}" y1="{down:.1f}" y2="{down:.1f}" class="grid"/>')
-        parts.append(f'<text x="{MARGIN - 6}" y="{down + 4:.1f}" text-anchor="end">{y:.3g}</text>')
-    for x, name in (ticks or _even(x_low, x_high, log_x)).items():
+        parts.append(f'<text x="{MARGIN - 6}" y="{down + 4:.1f}" text-anchor="end">{_text(y)}</text>')
+    for x, name in x_ticks.items():
         right = place(x, y_low)[0]
         parts.append(f'<text x="{right:.1f}" y="{HEIGHT - MARGIN + 16}" text-anchor="middle">{escape(name)}</text>')
     for n, (name, line) in enumerate(series.items()):
@@ -86,9 +89,23 @@ def curve(
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _even(low: float, high: float, log_x: bool) -> dict[float, str]:
-    places = [low + (high - low) * n / (N_TICKS - 1) for n in range(N_TICKS)]
-    return {x: f"{x:.4g}" for x in (map(math.exp, places) if log_x else places)}
+def _round_ticks(values: Sequence[float]) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten from below the values to above them."""
+    low, high = min(values), max(values)
+    rough = (high - low) / (N_TICKS - 1) or abs(high) or 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+    return [n * step for n in range(math.floor(low / step), math.ceil(high / step - 1e-9) + 1)]
+
+
+def _log_ticks(logarithms: Sequence[float]) -> dict[float, str]:
+    low, high = min(logarithms), max(logarithms)
+    places = [math.exp(low + (high - low) * n / (N_TICKS - 1)) for n in range(N_TICKS)]
+    return {x: f"{x:.3g}" for x in places}
+
+
+def _text(value: float) -> str:
+    return f"{value:,.6g}"
 
 
 def _mark(n: int, right: float, down: float, colour: str) -> str:

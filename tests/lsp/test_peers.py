@@ -350,6 +350,10 @@ def test_a_plot_follows_the_colour_scheme_and_shows_spreads_ticks_and_names() ->
     root = ElementTree.fromstring(drawing)
     texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"a < b", "c", "tokens & more", "ms", "256", "4k"} <= set(texts)
+    assert {"0", "2", "4", "6", "8", "10"} <= set(texts)  # round numbers around 0 and 9
+    for values in ([0.0, 0.0], [1234.0, 9876.0], [0.29, 0.31]):
+        steep = curve({"a": [(n, y) for n, y in enumerate(values)]}, "x", "y", log_x=False)
+        assert "e+" not in steep and "nan" not in ElementTree.canonicalize(steep)
     assert "prefers-color-scheme:dark" in drawing
     assert drawing.count('stroke-opacity="0.5"') == 1
     assert drawing.count("<polyline") == 2 and "<polyline" not in curve({"a": [(1.0, 2.0)]}, "x", "y", lines=False)
