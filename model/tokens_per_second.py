@@ -34,6 +34,7 @@ from mercury_model.config import Config
 from mercury_model.denoiser import BlockDenoiser
 from mercury_model.filling import Run, drive, fill
 from mercury_model.graph import Steps
+from mercury_model.merging import merged
 from mercury_model.prompt import Prompt, prompt
 from mercury_model.tokens import Tokens
 from mercury_model.transformer import Layer, Transformer, Weights
@@ -144,7 +145,11 @@ def at_random(config: Config, device: torch.device, dtype: torch.dtype) -> Trans
     )
     vocabulary = matrix(config.vocab, h)
     weights = Weights(vocabulary.weight, layers, one, tiles(vocabulary))
-    return Transformer(config, weights, load_adapter(ADAPTER, config.n_layers, h, dtype, device))
+    model = Transformer(config, weights, load_adapter(ADAPTER, config.n_layers, h, dtype, device))
+    if dtype != torch.float32:  # as the real ones are loaded
+        model.drafting = merged(model)
+        model.adapter = None
+    return model
 
 
 def contexts_of(tokens: Tokens, length: int, n: int) -> list[list[int]]:
