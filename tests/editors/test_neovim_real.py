@@ -5,10 +5,10 @@ becomes of them in the buffer.
 import ast
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from conftest import Start, opened, server_env
+from conftest import opened, server_env
+from neovim import Neovim
 
 pytestmark = pytest.mark.real
 
@@ -22,11 +22,12 @@ MEAN = (
 )
 
 
-@pytest.fixture(params=["0.11", "0.12"])
-def nvim(request: pytest.FixtureRequest, tmp_path: Path, weights: None) -> Iterator[Start]:
+@pytest.fixture(scope="module", params=["0.11", "0.12"])
+def editor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, weights: None) -> Iterator[Neovim]:
+    """One Neovim for all tests, as the model is loaded once."""
     server = [sys.executable, "-m", "mercury_lsp", "serve", "--stdio"]
-    with opened(request.param, tmp_path, server, server_env()) as start:
-        yield start
+    with opened(request.param, tmp_path_factory.mktemp("neovim"), server, server_env()) as start:
+        yield start(lua=KEYS)
 
 
 def is_python(text: str) -> bool:
@@ -37,8 +38,8 @@ def is_python(text: str) -> bool:
     return True
 
 
-def test_ghost_text_is_taken_by_words_and_as_a_whole_and_undone_step_by_step(nvim: Start) -> None:
-    editor = nvim(lua=KEYS, text=AREA)
+def test_ghost_text_is_taken_by_words_and_as_a_whole_and_undone_step_by_step(editor: Neovim) -> None:
+    editor.open("area.py", AREA)
     editor.keys("GA")
     before = editor.text
     ghost = editor.until(lambda: editor.ghost)
@@ -54,9 +55,9 @@ def test_ghost_text_is_taken_by_words_and_as_a_whole_and_undone_step_by_step(nvi
     assert editor.text == (word if whole != word else before)
 
 
-def test_a_quick_fix_mends_a_syntax_error_in_one_undo_step(nvim: Start) -> None:
+def test_a_quick_fix_mends_a_syntax_error_in_one_undo_step(editor: Neovim) -> None:
     broken = "def total(values)\n    return sum(values)\n\n\nprint(total([1, 2, 3]))"
-    editor = nvim(text=broken.replace("(values)\n", "(values)‸\n", 1) + "\n")
+    editor.open("total.py", broken.replace("(values)\n", "(values)‸\n", 1) + "\n")
     editor.lua(
         "vim.ui.select = function(items, opts, done) done(items[1], 1) end\nvim.lsp.buf.code_action({ apply = true })"
     )
@@ -66,8 +67,8 @@ def test_a_quick_fix_mends_a_syntax_error_in_one_undo_step(nvim: Start) -> None:
     assert editor.text == broken
 
 
-def test_a_rewrite_fills_in_is_accepted_and_undone_in_one_step(nvim: Start) -> None:
-    editor = nvim(text=MEAN + "\n")
+def test_a_rewrite_fills_in_is_accepted_and_undone_in_one_step(editor: Neovim) -> None:
+    editor.open("mean.py", MEAN + "\n")
     editor.lua("_G.canvases = {}")
     editor.rpc.command("autocmd User MercuryCanvas lua _G.canvases[#_G.canvases + 1] = true")
     editor.keys(":2,5Mercury rewrite use sum<CR>")
@@ -80,8 +81,8 @@ def test_a_rewrite_fills_in_is_accepted_and_undone_in_one_step(nvim: Start) -> N
     assert editor.text == MEAN
 
 
-def test_paused_it_suggests_nothing_resumed_it_does(nvim: Start) -> None:
-    editor = nvim(lua=KEYS, text="def double(x):\n    \n")
+def test_paused_it_suggests_nothing_resumed_it_does(editor: Neovim) -> None:
+    editor.open("double.py", "def double(x):\n    \n")
     editor.keys("<Cmd>Mercury pause<CR>GA")
     editor.until(lambda: editor.lua("return require('mercury.status').state()"), wanted=lambda s: s == "inactive")
     editor.type("return x ")
@@ -91,3 +92,4 @@ def test_paused_it_suggests_nothing_resumed_it_does(nvim: Start) -> None:
     editor.until(lambda: editor.lua("return require('mercury.status').state()"), wanted=lambda s: s != "inactive")
     editor.type("* ")
     assert editor.until(lambda: editor.ghost).strip()
+    editor.keys("<Esc>")

@@ -136,12 +136,9 @@ def test_the_embedded_model_is_seen_at_work(screen: Open, weights: None) -> None
     terminal.type(":Mercury accept")
     terminal.press("Enter")
     terminal.until(lambda text: "+= value" not in text and ":Mercury accept  " not in text)
-
-
-@pytest.mark.real
-def test_a_quick_fix_of_the_embedded_model(screen: Open, weights: None) -> None:
-    terminal = screen(CODE.replace("(radius):", "(radius)") + "3 * radius\n", REAL, "quicksilver-0.5b")
-    terminal.type("8GA")
+    terminal.type("Gk:s/:$//")
+    terminal.press("Enter")
+    terminal.type("A")
     terminal.press("Escape", "F5")
     terminal.until("Fix this syntax error")
     picture(terminal, "nvim-quick-fix.svg")
