@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser, positive: Callable[[str], int
     parser.add_argument("--peer", default=sys.executable, metavar="PYTHON", help="an interpreter with llama-cpp-python")
     parser.add_argument("--gguf", type=Path, metavar="FILE", help="what the peer loads (default: the one in the cache)")
     parser.add_argument("--device", default="cpu", help="where ours runs (default: cpu, as the peer does)")
+    parser.add_argument("--threads", type=positive, metavar="N", help="of ours and of the peer (default: all cores)")
     parser.add_argument("--context", type=positive, metavar="TOKENS", help="default: what the device reads in a second")
     parser.add_argument("--keys", type=positive, default=200, metavar="N", help="keys that are typed (default: 200)")
     parser.add_argument("--every", type=positive, default=5, metavar="K", help="every K-th is answered (default: 5)")
@@ -189,13 +190,9 @@ class _Bench:
         found.server = {int(lines): seconds for lines, seconds in times.items()}
 
     def _part(self, name: str, options: dict[str, Any], measure: Callable[[], Any]) -> tuple[Any, str]:
-        args = self._args
-        asked = {
-            "seed": args.seed,
-            "context": args.context,
-            "device": args.device,
-            "peer": [args.peer, str(self._gguf)],
-        }
+        names = ("seed", "context", "device", "threads", "peer")
+        asked = {name: getattr(self._args, name) for name in names}
+        asked["gguf"] = str(self._gguf)
         return self._kept.part(name, {**options, **asked}, measure, self._machine)
 
     def _traces(self) -> Sequence[Trace]:
@@ -215,7 +212,12 @@ class _Bench:
     @functools.cached_property
     def _ours(self) -> Infiller:
         settings = dataclasses.replace(Settings(), model=ModelSettings(name=self._model, device=self._args.device))
-        return loading.load_infiller(settings, self._report)
+        infiller = loading.load_infiller(settings, self._report)
+        if self._args.threads:
+            import torch
+
+            torch.set_num_threads(self._args.threads)
+        return infiller
 
     @functools.cached_property
     def _peer(self) -> LlamaCpp | None:
@@ -227,8 +229,9 @@ class _Bench:
             return None
         from mercury_model.local import n_cores  # not at the top: it imports torch
 
+        threads = self._args.threads or n_cores()
         try:
-            peer = stack.enter_context(LlamaCpp(self._args.peer, self._gguf, threads=n_cores(), n_ctx=n_ctx))
+            peer = stack.enter_context(LlamaCpp(self._args.peer, self._gguf, threads=threads, n_ctx=n_ctx))
         except FailureError as error:
             self.no_peer = f"{error}; install the extra mercury-lsp[peers], or name an interpreter with --peer"
             print(f"llama-cpp-python is left out: {self.no_peer}", file=sys.stderr)
@@ -238,6 +241,8 @@ class _Bench:
 
     def _machine(self) -> str:
         names = [self._peer_name] if self._peer_name else []
+        if self._args.threads:
+            names.append(f"{self._args.threads} threads each")
         if "_ours" in self.__dict__:  # loaded
             names = [f"{humaneval.model_name(self._ours)} on {self._args.device}", *names]
         return peers_machine.machine(names)

@@ -41,7 +41,9 @@ The contestants, asked the same questions in turn in one run, the first one chan
   binding, so here it reads the suffix again at every key.
 
 Times are medians, with the quartiles in parentheses (half of all values lie between them); rates have 95% Wilson
-intervals. Ratios are taken question by question, so that a machine that slows down does not count.
+intervals. Ratios are taken question by question, so that a machine that slows down does not count. It does where its
+cores are busy with other work (a load average well above 1 before the run): the threads of llama.cpp spin while they
+wait for each other, ours sleep, so there `--threads 1` is the fair choice.
 """
 
 
