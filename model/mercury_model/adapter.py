@@ -8,6 +8,7 @@ are, nor about base weights.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,30 +82,38 @@ def load_adapter(path: Path, n_layers: int, hidden: int, dtype: torch.dtype, dev
         raise CheckpointError(
             f"{path.name}: the mask adapter cannot be read ({error}); reinstall mercury-lsp"
         ) from None
-    scale = float(meta.get("scale", "2.0"))
+    try:
+        scale = float(meta.get("scale", "2.0"))
+    except ValueError:
+        scale = math.nan
+    if not math.isfinite(scale):
+        raise CheckpointError(f"{path.name}: the scale {meta['scale']!r} is no number; reinstall mercury-lsp")
     taken: set[str] = set()
 
-    def take(name: str, columns: int | None = None) -> Tensor:
+    def take(name: str, columns: int | None = None, n_axes: int = 2) -> Tensor:
         if name not in tensors:
             raise CheckpointError(f"{path.name}: tensor {name} is missing: adapter and base do not match")
         taken.add(name)
         tensor = tensors[name]
-        if columns is not None and tensor.shape[-1] != columns:
+        if tensor.ndim != n_axes or (columns is not None and tensor.shape[-1] != columns):
+            wanted = ["..", str(columns or "..")][-n_axes:]
             raise CheckpointError(
-                f"{path.name}: tensor {name} has shape {list(tensor.shape)}, expected [.., {columns}]"
+                f"{path.name}: tensor {name} has shape {list(tensor.shape)}, expected [{', '.join(wanted)}]"
             )
         return tensor.to(device, torch.float32)
 
     def site(layer: int, modules: tuple[str, ...]) -> Site:
         names = [f"model.layers.{layer}.{module}" for module in modules]
-        down = torch.cat([take(f"{name}.lora_A.weight") for name in names])
-        up = [take(f"{name}.lora_B.weight").T.contiguous() * scale for name in names]
-        return Site(down.to(dtype), tuple(part.to(dtype) for part in up))
+        first = take(f"{names[0]}.lora_A.weight")
+        downs = [take(f"{name}.lora_A.weight", first.shape[1]) for name in names]
+        ups = [take(f"{name}.lora_B.weight", down.shape[0]) for name, down in zip(names, downs, strict=True)]
+        up = [part.T.contiguous() * scale for part in ups]
+        return Site(torch.cat(downs).to(dtype), tuple(part.to(dtype) for part in up))
 
     layers = tuple(
         AdapterLayer(**{name: site(layer, modules) for name, modules in _SITES.items()}) for layer in range(n_layers)
     )
-    adapter = Adapter(meta.get("name", path.stem), MASK_ID, take("mask_embedding", hidden), layers)
+    adapter = Adapter(meta.get("name", path.stem), MASK_ID, take("mask_embedding", hidden, 1), layers)
     if extra := sorted(set(tensors) - taken):
         raise CheckpointError(f"{path.name}: {len(extra)} tensors too many, the first {extra[0]}: wrong base")
     return adapter

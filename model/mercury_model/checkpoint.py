@@ -77,7 +77,7 @@ def read_checkpoint(
                 get("norm", h).to(layers[0].attn_norm.dtype),
                 _vocabulary(get, present, config),
             )
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (OSError, SafetensorError, ValueError, LookupError, TypeError, RuntimeError, AttributeError) as error:
         raise CheckpointError(f"{path}: cannot be read ({error}); run mercury-lsp model verify") from error
     return config, weights
 

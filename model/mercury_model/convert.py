@@ -176,22 +176,32 @@ class Source:
         return found
 
     def config(self) -> Config:
+        """Sizes that the file's own tensors can have: what is planned from them stays as small as the file."""
         heads, hidden = (
             self.value("qwen2.attention.head_count", int),
             self.value("qwen2.embedding_length", int),
         )
-        return Config(
+        config = Config(
             n_layers=self.value("qwen2.block_count", int),
             hidden=hidden,
             intermediate=self.value("qwen2.feed_forward_length", int),
             n_heads=heads,
             n_kv_heads=self.value("qwen2.attention.head_count_kv", int),
-            head_dim=hidden // heads,
+            head_dim=hidden // max(1, heads),
             vocab=len(self.value("tokenizer.ggml.tokens", list)),
             rope_theta=self.value("qwen2.rope.freq_base", float),
             rms_eps=self.value("qwen2.attention.layer_norm_rms_epsilon", float),
             context_length=self.value("qwen2.context_length", int),
         )
+        tensors = self.file.tensors
+        n_found = sum(name.startswith("blk.") and name.endswith(".attn_norm.weight") for name in tensors)
+        if min(heads, config.n_kv_heads, config.vocab, config.context_length, config.intermediate) < 1:
+            raise CheckpointError(f"{self.path} names sizes that are not above 0: it is not a complete checkpoint")
+        if heads * config.head_dim != hidden or heads % config.n_kv_heads:
+            raise CheckpointError(f"{self.path}: {heads} heads do not divide {hidden}: it is not a complete checkpoint")
+        if config.n_layers != n_found:
+            raise CheckpointError(f"{self.path} names {config.n_layers} layers and has {n_found}: it is not complete")
+        return config
 
     def rows(self, part: Part) -> Iterator[F32]:
         """The part's values in order, a few thousand rows [n, K] at a time; a vector is one row [1, N]."""
@@ -307,22 +317,19 @@ def build_tokenizer(source: Source) -> Tokenizer:
     """
     tokens = source.value("tokenizer.ggml.tokens", list)
     types = source.value("tokenizer.ggml.token_type", list)
-    merges = [tuple(merge.split(" ", 1)) for merge in source.value("tokenizer.ggml.merges", list)]
     kinds = TokenType
-    vocab: dict[str, int] = {
-        token: n for n, (token, kind) in enumerate(zip(tokens, types, strict=True)) if kind == kinds.NORMAL
-    }
-    special = {
-        n: token
-        for n, (token, kind) in enumerate(zip(tokens, types, strict=True))
-        if kind in (kinds.CONTROL, kinds.USER_DEFINED)
-    }
     try:
+        merges = [tuple(merge.split(" ", 1)) for merge in source.value("tokenizer.ggml.merges", list)]
+        rows = list(enumerate(zip(tokens, types, strict=True)))
+        special = {n: token for n, (token, kind) in rows if kind in (kinds.CONTROL, kinds.USER_DEFINED)}
         # special tokens are part of the model's vocabulary too: an added token takes the id that it has there
-        vocab |= {token: n for n, token in special.items()}
+        vocab = {token: n for n, (token, kind) in rows if kind == kinds.NORMAL} | {t: n for n, t in special.items()}
         tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=merges, fuse_unk=False, byte_fallback=False))
-    except Exception as error:  # tokenizers raises bare Exception
-        raise CheckpointError(f"{source.path}: the merges do not fit the vocabulary ({error})") from error
+    except CheckpointError:
+        raise
+    except Exception as error:  # tokenizers raises bare Exception, and the lists may hold anything
+        what = str(error).partition("\n")[0]
+        raise CheckpointError(f"{source.path}: the merges do not fit the vocabulary ({what})") from error
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(SPLIT), behavior="isolated", invert=False),
