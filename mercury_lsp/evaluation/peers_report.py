@@ -192,6 +192,8 @@ def _words(found: Found) -> list[str]:
         for side, title in (("behind", "Behind"), ("tie", "Level"), ("ahead", "Ahead")):
             lines = [f"- {verdict.text}" for verdict in verdicts if verdict.side == side]
             parts.append(f"**{title}**" + (":\n\n" + "\n".join(lines) if lines else " in nothing that was measured."))
+        if undecided := [f"- {verdict.text}" for verdict in verdicts if verdict.side == "open"]:
+            parts.append("**Measured too little to say**:\n\n" + "\n".join(undecided))
     return parts if len(parts) > 1 else []
 
 

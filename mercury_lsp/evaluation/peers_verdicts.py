@@ -10,7 +10,8 @@ from typing import Literal
 
 from mercury_lsp.evaluation.aggregate import median_interval, rate, spread, wilson
 
-Side = Literal["behind", "tie", "ahead"]
+Side = Literal["behind", "tie", "ahead", "open"]
+"""open: too little was measured to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def of_ratios(what: str, ratios: Sequence[float]) -> Verdict:
     low, high = median_interval(ratios)
     middle = spread(ratios).median
     if low == float("-inf"):
-        return Verdict("tie", f"{what}: {len(ratios)} pairs are too few to say")
+        return Verdict("open", f"{what}: pairs: {len(ratios)}")
     text = f"{what}: {middle:.2f} times the other's ({low:.2f}–{high:.2f}, {len(ratios)} pairs)"
     if low <= 1 <= high:
         return Verdict("tie", f"{text}; the interval holds 1")

@@ -214,8 +214,8 @@ def test_rates_differ_only_if_their_intervals_do(ours: tuple[int, int], other: t
         ([0.5] * 10, "ahead", "50% less"),
         ([1.3] * 10, "behind", "30% more"),
         ([0.5, 1.5] * 5, "tie", "holds 1"),
-        ([0.5] * 5, "tie", "too few"),
-        ([], "tie", "too few"),
+        ([0.5] * 5, "open", "pairs: 5"),
+        ([], "open", "pairs: 0"),
     ],
 )
 def test_ratios_count_only_if_their_median_is_surely_off_one(ratios: list[float], side: str, by: str) -> None:
@@ -437,6 +437,10 @@ def test_what_was_not_measured_is_not_on_the_page() -> None:
     found.typing = [value for value in found.typing if value.contestant != PEER]
     found.context, found.memory = [], {}
     page = peers_report.page(found, "images")
+    assert "Measured too little" not in page
+    for rows in found.quality.values():
+        rows[OURS] = rows[OURS][:3]
+    assert "seconds of an answer: pairs: 3" in peers_report.page(found, "images").split("Measured too little")[1]
     assert "beside llama-cpp-python" not in page and f"times those of {GREEDY}" in page
 
 
