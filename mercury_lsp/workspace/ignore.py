@@ -11,6 +11,7 @@ A symbolic link is judged by its own name and by what it points to. This module 
 or what the files are wanted for; it reads ignore files only, and again when they change.
 """
 
+import contextlib
 import fnmatch
 import os
 import re
@@ -53,6 +54,9 @@ _MAX_BYTES = 1_000_000  # of an ignore file; a larger one is not one
 _SECRET_FILE = re.compile("|".join(f"(?:{fnmatch.translate(pattern)})" for pattern in SECRET_FILES))
 _ABSOLUTE = re.compile(r"!?(?:/|~[/\\]|[A-Za-z]:[/\\])")
 
+_MAX_STARS = 5
+"""Of a pattern; with each more, a name that nearly matches takes a hundred times as long."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Read:
@@ -83,6 +87,7 @@ class Ignore:
         self._roots = sorted(known, key=lambda root: len(root.parts), reverse=True)
         self._gitignore = gitignore
         self._clock = clock
+        patterns = _usable(patterns)
         self._relative = GitIgnoreSpec.from_lines(patterns)
         self._absolute = GitIgnoreSpec.from_lines(
             [_without_drive(_expanded(line)) for line in patterns if _ABSOLUTE.match(line)]
@@ -246,7 +251,24 @@ def _lines(file: Path) -> list[str]:
         lines = file.read_text("utf-8", "replace").splitlines()
     except OSError:
         return []
-    return [line for line in lines if _valid(line)]
+    return _usable(lines)
+
+
+def _usable(lines: Iterable[str]) -> list[str]:
+    """The patterns that can be read, in a shape that is matched in time."""
+    return [tamed for line in lines if (tamed := _tamed(line)) and _valid(tamed)]
+
+
+def _tamed(line: str) -> str:
+    """A pattern with so many stars that matching would take for ever, cut where it has said enough.
+
+    Cut, it ignores more; one that allows files again is dropped. Longer runs of stars mean the same as one.
+    """
+    line = re.sub(r"\*{3,}", "*", line)
+    stars = list(re.finditer(r"\*+", line))
+    if len(stars) <= _MAX_STARS:
+        return line
+    return "" if line.startswith("!") else line[: stars[_MAX_STARS - 1].end()]
 
 
 def _valid(line: str) -> bool:
@@ -259,7 +281,10 @@ def _valid(line: str) -> bool:
 
 def _expanded(line: str) -> str:
     negated, pattern = ("!", line[1:]) if line.startswith("!") else ("", line)
-    return negated + (Path(pattern).expanduser().as_posix() if pattern.startswith("~") else pattern)
+    if pattern.startswith("~"):
+        with contextlib.suppress(RuntimeError):  # there is no such home
+            pattern = Path(pattern).expanduser().as_posix()
+    return negated + pattern
 
 
 def _without_drive(path: str) -> str:
