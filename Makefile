@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-slow test-cluster test-editors benchmarks check format clean
+.PHONY: setup demo test test-slow test-cluster test-editors benchmarks fuzz soak audit sbom check format clean
 
 setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
@@ -43,6 +43,24 @@ editors:
 	$(BIN)/mercury-lsp model pull --quiet
 	$(BIN)/python tests/editors/install.py
 	MERCURY_EDITORS_SECONDS=0 $(BIN)/python -m pytest tests/editors -m '$(SELECT)' --timeout 1800
+
+# Many more steps over the protocol than make test makes; it says where to go on (STEPS=..., SEED=...).
+fuzz: setup
+	nice $(BIN)/python -m tests.fuzz --steps $(or $(STEPS),100000) --seed $(or $(SEED),0)
+
+soak: setup
+	nice $(BIN)/python -m tests.soak mixed
+	nice $(BIN)/python -m tests.soak typing
+
+# Known faults of the pinned releases: asks the package index about each, so it needs a network.
+audit: setup
+	$(BIN)/python -m venv build/audit
+	build/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	build/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
+sbom: setup
+	mkdir -p dist
+	$(BIN)/python tools/sbom.py > dist/sbom.json
 
 check: setup
 	$(BIN)/ruff check .
