@@ -71,7 +71,7 @@ def test_a_rewrite_fills_in_is_accepted_and_undone_in_one_step(editor: Neovim) -
     editor.open("mean.py", MEAN + "\n")
     editor.lua("_G.canvases = {}")
     editor.rpc.command("autocmd User MercuryCanvas lua _G.canvases[#_G.canvases + 1] = true")
-    editor.keys(":2,5Mercury rewrite use sum<CR>")
+    editor.keys(":2,5Mercury rewrite use the built-in function sum<CR>")
     editor.until(lambda: editor.lua("return require('mercury.rewrite').is_proposed()"))
     assert len(editor.lua("return _G.canvases")) > 1
     assert editor.text == MEAN

@@ -128,7 +128,7 @@ def test_the_embedded_model_is_seen_at_work(screen: Open, weights: None) -> None
     terminal.until(lambda text: re.search(r"circle_area.*\n.*return \S", text) is not None)
     picture(terminal, "nvim-ghost-text.svg")
     terminal.press("C-a", "Escape")
-    terminal.type(":2,5Mercury rewrite use sum")
+    terminal.type(":2,5Mercury rewrite use the built-in function sum")
     terminal.press("Enter")
     terminal.until("passes")
     terminal.until(":Mercury accept")

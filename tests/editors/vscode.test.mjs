@@ -24,6 +24,20 @@ const FILES = {
 
 const vs = inCode(FILES, { settings: { "editor.tabCompletion": "onlySnippets" } });
 
+test("a rewrite fills in, is accepted as one undo step", async () => {
+	const { code } = vs;
+	await code.file("rewrite.py");
+	const old = await code.until((text) => text.includes("len(values)"));
+	await code.rewrite(3, 6, "use sum");
+	await code.decorated("sum");
+	await code.picture("vscode-rewrite-canvas.png");
+	await code.difference("return sum(values) / len(values)");
+	await code.press("Control+Enter");
+	await code.until("# rewrite\ndef mean(values):\n    return sum(values) / len(values)");
+	await code.press("Control+Z");
+	await code.until(old);
+});
+
 test("ghost text appears, Tab accepts it, one undo takes it back (G1)", async () => {
 	const { code } = vs;
 	await code.at("ghost.py");
@@ -189,20 +203,6 @@ test("the light bulb mends a syntax error, in one undo step", async () => {
 	await code.until("# fix\ndef total(values):\n    return sum(values)");
 	await code.press("Control+Z");
 	await code.until("# fix\ndef total(values)\n    return sum(values)");
-});
-
-test("a rewrite fills in, is accepted as one undo step", async () => {
-	const { code } = vs;
-	await code.file("rewrite.py");
-	const old = await code.until((text) => text.includes("len(values)"));
-	await code.rewrite(3, 6, "use sum");
-	await code.decorated("sum");
-	await code.picture("vscode-rewrite-canvas.png");
-	await code.difference("return sum(values) / len(values)");
-	await code.press("Control+Enter");
-	await code.until("# rewrite\ndef mean(values):\n    return sum(values) / len(values)");
-	await code.press("Control+Z");
-	await code.until(old);
 });
 
 test("a rewrite that is rejected leaves the text alone", async () => {

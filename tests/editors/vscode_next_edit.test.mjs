@@ -31,6 +31,10 @@ test("elsewhere it is drawn at its line; Tab jumps, Tab accepts, one undo takes 
 	assert.equal(await code.decorated("idth"), 2);
 	const before = AREA.replace("(w,", "(width,").trimEnd();
 	assert.equal(await code.text(), before); // no code is covered, on no line
+	await code.page
+		.locator('.glyph-margin-widgets [class*="ced-"], .margin-view-overlays [class*="ced-"]')
+		.first()
+		.waitFor();
 	await code.picture("vscode-next-edit.png");
 	await code.press("Tab");
 	await code.page.getByText("Ln 3, Col").waitFor();

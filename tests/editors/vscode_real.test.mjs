@@ -63,7 +63,7 @@ test("a rewrite fills in before one's eyes, is accepted, and undone in one step"
 	const { code } = vs;
 	await code.file("mean.py");
 	await code.until(MEAN);
-	await code.rewrite(2, 5, "use sum");
+	await code.rewrite(2, 5, "use the built-in function sum");
 	await code.decorated("passes");
 	await code.difference("def mean(values):");
 	await code.picture("vscode-rewrite-diff.png");

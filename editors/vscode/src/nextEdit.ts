@@ -15,6 +15,11 @@ const PAUSE_MS = 1000;
 const MOST_DISMISSED = 100;
 const METHOD_NOT_FOUND = -32601;
 
+/** The mark in the gutter: a chevron, blue as information is in either kind of theme. */
+const ARROW = `data:image/svg+xml,${encodeURIComponent(
+	'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M3 3l5 5-5 5M8 3l5 5-5 5" fill="none" stroke="#3794ff" stroke-width="2"/></svg>',
+)}`;
+
 interface Shown {
 	editor: vscode.TextEditor;
 	version: number;
@@ -38,6 +43,8 @@ export class NextEdit implements vscode.Disposable {
 	private readonly come = vscode.window.createTextEditorDecorationType({});
 	private readonly line = vscode.window.createTextEditorDecorationType({
 		isWholeLine: true,
+		gutterIconPath: vscode.Uri.parse(ARROW),
+		gutterIconSize: "contain",
 		backgroundColor: new vscode.ThemeColor("editor.wordHighlightBackground"),
 	});
 	private readonly disposables: vscode.Disposable[];
