@@ -124,10 +124,6 @@ def test_a_next_edit_is_drawn_where_it_is(screen: Open) -> None:
 @pytest.mark.real
 def test_the_embedded_model_is_seen_at_work(screen: Open, weights: None) -> None:
     terminal = screen(CODE, REAL, "quicksilver-0.5b")
-    terminal.type("GA")
-    terminal.until(lambda text: re.search(r"circle_area.*\n.*return \S", text) is not None)
-    picture(terminal, "nvim-ghost-text.svg")
-    terminal.press("C-a", "Escape")
     terminal.type(":2,5Mercury rewrite use the built-in function sum")
     terminal.press("Enter")
     terminal.until("passes")
@@ -136,6 +132,10 @@ def test_the_embedded_model_is_seen_at_work(screen: Open, weights: None) -> None
     terminal.type(":Mercury accept")
     terminal.press("Enter")
     terminal.until(lambda text: "+= value" not in text and ":Mercury accept  " not in text)
+    terminal.type("GA")
+    terminal.until(lambda text: re.search(r"circle_area.*\n.*return \S", text) is not None)
+    picture(terminal, "nvim-ghost-text.svg")
+    terminal.press("C-a", "Escape")
     terminal.type("Gk:s/:$//")
     terminal.press("Enter")
     terminal.type("A")
