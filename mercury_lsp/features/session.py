@@ -40,6 +40,8 @@ Kind = Literal["Normal", "Error", "Warning", "Inactive"]
 Loader = Callable[[Settings, Report], Infiller]
 """(settings, progress) -> the model; mercury_lsp.loading.load_infiller, or a test's."""
 
+BUSY_AFTER_SECONDS = 0.15
+"""A run that takes longer is shown as busy."""
 ANNOUNCE_SECONDS = 600.0
 """The same message is shown to the user at most once in so long."""
 
@@ -185,7 +187,11 @@ class Session:
             self.announce(status.message)
         if self.progress is not None:
             self.progress.show(status)
-        self.send_status()
+        if status.state == "running" and self.loop is not None:
+            # most runs are over by then: an item that flickers at every key says nothing, and each message costs
+            self.loop.call_later(BUSY_AFTER_SECONDS, self.send_status)
+        else:
+            self.send_status()
 
 
 def as_wire(status: StatusParams) -> dict[str, Any]:

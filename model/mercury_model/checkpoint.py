@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -58,17 +59,23 @@ def read_checkpoint(
             h, f, d = config.hidden, config.intermediate, config.head_dim
             q, kv = config.n_heads * d, config.n_kv_heads * d
             compute = torch.float32 if "lm_head.scale" in present else None
-            layers: list[Layer] = []
-            for n in range(config.n_layers):
-                if report is not None:
-                    report("loading weights", n / (config.n_layers + 4))
+
+            def layer(n: int) -> Layer:
                 at = f"layers.{n}."
                 qkv = matrix(at + "qkv", q + 2 * kv, h, get(at + "qkv.bias", q + 2 * kv))
                 o, down = matrix(at + "o", h, q), matrix(at + "down", h, f)
                 gate_up = matrix(at + "gate_up", 2 * f, h)
                 dtype = compute or (o.weight.dtype if isinstance(o, Dense) else torch.float32)
                 attn_norm, mlp_norm = get(at + "attn_norm", h).to(dtype), get(at + "mlp_norm", h).to(dtype)
-                layers.append(Layer(attn_norm, qkv, o, mlp_norm, gate_up, down))
+                return Layer(attn_norm, qkv, o, mlp_norm, gate_up, down)
+
+            layers: list[Layer] = []
+            # packing a matrix keeps one core busy, whatever number of threads the library has
+            with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+                for n, found in enumerate(pool.map(layer, range(config.n_layers))):
+                    if report is not None:
+                        report("loading weights", n / (config.n_layers + 4))
+                    layers.append(found)
             if report is not None:
                 report("loading weights", config.n_layers / (config.n_layers + 4))
             weights = Weights(

@@ -9,6 +9,7 @@ base. This module knows nothing about which rows are drafted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from mercury_kernels import Dense, Weight, int8_weight, quantize_int8
 from mercury_kernels.linear import int8_parts
-from mercury_model.adapter import Site
+from mercury_model.adapter import AdapterLayer, Site
 from mercury_model.transformer import Layer, Transformer
 
 ROWS = 256
@@ -29,19 +30,23 @@ def merged(transformer: Transformer, report: Callable[[str, float], None] | None
     adapter, weights = transformer.adapter, transformer.weights
     if adapter is None or not adapter.layers:
         return transformer
-    layers: list[Layer] = []
-    for n, (layer, patch) in enumerate(zip(weights.layers, adapter.layers, strict=True)):
-        if report is not None:
-            report("merging the adapter", n / len(weights.layers))
-        layers.append(
-            replace(
-                layer,
-                qkv=summed(layer.qkv, patch.qkv),
-                o=summed(layer.o, patch.o),
-                gate_up=summed(layer.gate_up, patch.gate_up),
-                down=summed(layer.down, patch.down),
-            )
+
+    def summed_layer(layer: Layer, patch: AdapterLayer) -> Layer:
+        return replace(
+            layer,
+            qkv=summed(layer.qkv, patch.qkv),
+            o=summed(layer.o, patch.o),
+            gate_up=summed(layer.gate_up, patch.gate_up),
+            down=summed(layer.down, patch.down),
         )
+
+    layers: list[Layer] = []
+    # packing a matrix keeps one core busy, whatever number of threads the library has
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        for n, layer in enumerate(pool.map(summed_layer, weights.layers, adapter.layers)):
+            if report is not None:
+                report("merging the adapter", (n + 1) / len(weights.layers))
+            layers.append(layer)
     return Transformer(transformer.config, replace(weights, layers=tuple(layers)), replace(adapter, layers=()))
 
 
