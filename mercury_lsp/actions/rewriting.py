@@ -20,7 +20,7 @@ from mercury_lsp.diffs import Hunk, apply, hunks
 from mercury_lsp.edit import Edit, completion_edit
 from mercury_lsp.lexical import scan
 from mercury_lsp.region import Budget, EditRegion, completion_region, cut_windows, request_for
-from mercury_lsp.text import Document, Span, model_text
+from mercury_lsp.text import Document, Span, indent_of, model_text
 from mercury_model.draft import Draft, Infiller, Request
 
 FILL_TOKENS = 192
@@ -193,6 +193,8 @@ def rewrite(
     text = text.replace("\n", document.newline)
     if not shrink and len(text.split()) < 0.4 * len(original.split()) and len(original.split()) > 8:
         return None
+    if _leaves(document, span, text):
+        return None
     if len(inside) == 1 and not instruction and not _balanced(document, original, text, inside[0]):
         return None
     changes = hunks(original, text)
@@ -269,6 +271,17 @@ def _clean(document: Document, span: Span, text: str) -> str | None:
     if not document.text[line.start : span.start].strip():
         kept = kept.lstrip()
     return kept.rstrip()
+
+
+def _leaves(document: Document, span: Span, text: str) -> bool:
+    """Whether a line of `text` begins left of all lines of the region: it would end the block that the region is in.
+
+    The parser does not mind: a `return` at the margin parses.
+    """
+    top = document.line_span(document.line_of(span.start)).start
+    width = document.indent.width
+    least = min(indent_of(line, width) for line in document.text[top : span.end].splitlines() if line.strip())
+    return any(line.strip() and indent_of(line, width) < least for line in text.splitlines()[1:])
 
 
 def _balanced(document: Document, original: str, text: str, doubted: tuple[int, int]) -> bool:

@@ -280,6 +280,20 @@ def test_B2_a_rewrite_that_throws_most_of_the_region_away_is_no_answer() -> None
     assert done("simplify", f"‹{code}›", "x0 = f(0, 0)")[0] == "x0 = f(0, 0)\n"
 
 
+@pytest.mark.parametrize(
+    ("answer", "taken"),
+    [
+        ("    total = sum(a)\n    return total", True),
+        ("    if not a:\n        return 0\n    return sum(a)", True),
+        ("    total = sum(a)\nreturn total", False),
+        ("    total = sum(a)\n  return total", False),
+    ],
+)
+def test_C3_no_line_of_a_rewrite_leaves_the_block_that_the_region_is_in(answer: str, taken: bool) -> None:
+    text, _ = done("rewrite", "def f(a):\n‹    total = 0\n    return total›\n", answer, instruction="use sum")
+    assert text == (f"def f(a):\n{answer}\n" if taken else None)
+
+
 def test_edits_are_no_larger_than_the_difference() -> None:
     document, span = marked("‹a = 1\nb = 2\nc = 3›\n")
     hunk = drive(TASKS["rewrite"].work(Wish(document, span)), lambda: FakeInfiller("a = 1\nb = 20\nc = 3"))
