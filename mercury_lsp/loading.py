@@ -17,4 +17,5 @@ def load_infiller(settings: Settings, report: Callable[[str, float], None]) -> I
         return load_remote(settings.model.name, settings.remote.consent)
     from mercury_model import load  # not at the top: it imports torch
 
-    return load(settings.model.name, report=report, device=settings.model.device)
+    model = settings.model
+    return load(model.name, report=report, device=model.device, cache_bytes=model.cache_megabytes << 20)

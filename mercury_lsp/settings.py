@@ -37,6 +37,11 @@ class ModelSettings:
     idle_unload_minutes: float = _option(
         30.0, "Minutes without a request after which the model leaves the memory; 0 keeps it.", low=0
     )
+    cache_megabytes: int = _option(
+        128,
+        "Memory for what the model has read of the documents used last; the document in use is kept whatever it takes.",
+        low=1,
+    )
     preload: bool = _option(True, "Load the model when the editor starts, not at the first request.")
 
 

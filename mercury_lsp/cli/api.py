@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mercury_lsp.api.runs import Runs
 
 KEYS = "MERCURY_API_KEYS"
+CACHE_MEGABYTES = 256
+"""For the caches of eight requests at once."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -95,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def runs_of(args: argparse.Namespace, name: str) -> Generator["Runs"]:
     """Who runs the requests: this process, or with --replicas or --address denoisers on a Ray cluster, as `name`."""
-    load = partial(loading.load_infiller, Settings(model=ModelSettings(name=args.model, device=args.device)))
+    model = ModelSettings(name=args.model, device=args.device, cache_megabytes=CACHE_MEGABYTES)
+    load = partial(loading.load_infiller, Settings(model=model))
     if args.replicas is None and args.address is None:
         from mercury_lsp.api.pool import Pool
 

@@ -47,7 +47,11 @@ def configure(session: Session, roots: Sequence[Path] | None = None) -> None:
     session.setting_problems = [problem for problem in problems if problem not in session.reported]
     session.engine.configure(idle_seconds=60 * session.settings.model.idle_unload_minutes)
     after = session.settings.model
-    changed = (before.model.name, before.model.device) != (after.name, after.device)
+    changed = (before.model.name, before.model.device, before.model.cache_megabytes) != (
+        after.name,
+        after.device,
+        after.cache_megabytes,
+    )
     if (changed or before.remote != session.settings.remote) and session.engine.status.state != ("unloaded"):
         session.engine.reload()
 

@@ -25,18 +25,20 @@ def load(
     device: str = "auto",
     dtype: str = "auto",
     adapter: Path | None = None,
+    cache_bytes: int = 256 << 20,
 ) -> Infiller:
     """The model called `name` on `device` ("auto", "cpu", "cuda", "cuda:1"), fetched first if need be.
 
     dtype: "auto" (int8 on the CPU, bf16 on a GPU), "int8", "bf16" or "float32". adapter: another mask adapter than
-    the one that comes with the package. Raises FetchError, CheckpointError or RequestError.
+    the one that comes with the package. cache_bytes: for the keys and values of the documents used last. Raises
+    FetchError, CheckpointError or RequestError.
     """
     # A thread that waits for another must sleep, not spin: on a machine whose cores are busy with something else
     # a spinning pass was seen to take ten times as long. Read once, when the runtime is loaded with torch.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from mercury_model.local import load_local
 
-    return load_local(name, report=report, device=device, dtype=dtype, adapter=adapter)
+    return load_local(name, report=report, device=device, dtype=dtype, adapter=adapter, cache_bytes=cache_bytes)
 
 
 __all__ = [

@@ -42,9 +42,12 @@ def read_checkpoint(
             config = Config(**json.loads(meta["config"]))
             present = set(file.keys())
 
-            def get(name: str, *shape: int) -> Tensor:
+            def need(name: str) -> None:
                 if name not in present:
                     raise CheckpointError(f"{path}: tensor {name} is missing; run mercury-lsp model pull")
+
+            def get(name: str, *shape: int) -> Tensor:
+                need(name)
                 tensor: Tensor = (kept if name == "embed.weight" else file).get_tensor(name)
                 if tuple(tensor.shape) != shape:
                     raise CheckpointError(f"{path}: {name} has shape {list(tensor.shape)}, expected {list(shape)}")
@@ -69,6 +72,11 @@ def read_checkpoint(
                 attn_norm, mlp_norm = get(at + "attn_norm", h).to(dtype), get(at + "mlp_norm", h).to(dtype)
                 return Layer(attn_norm, qkv, o, mlp_norm, gate_up, down)
 
+            for n in range(config.n_layers):  # before any work is planned: a damaged header may speak of billions
+                if f"layers.{n}.qkv.weight" not in present:
+                    raise CheckpointError(
+                        f"{path}: tensor layers.{n}.qkv.weight is missing; run mercury-lsp model pull"
+                    )
             layers: list[Layer] = []
             # packing a matrix keeps one core busy, whatever number of threads the library has
             with ThreadPoolExecutor(torch.get_num_threads()) as pool:

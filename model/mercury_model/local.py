@@ -69,9 +69,23 @@ class LocalInfiller:
 
 
 def load_local(
-    name: str, *, report: Callable[[str, float], None] | None, device: str, dtype: str, adapter: Path | None
+    name: str,
+    *,
+    report: Callable[[str, float], None] | None,
+    device: str,
+    dtype: str,
+    adapter: Path | None,
+    cache_bytes: int,
 ) -> LocalInfiller:
     """See mercury_model.load."""
+    infiller = _loaded(name, report, device, dtype, adapter)
+    infiller.denoiser.cache_bytes = cache_bytes
+    return infiller
+
+
+def _loaded(
+    name: str, report: Callable[[str, float], None] | None, device: str, dtype: str, adapter: Path | None
+) -> LocalInfiller:
     where = pick_device(device)
     kind = ("bf16" if where.type == "cuda" else "int8") if dtype == "auto" else dtype
     if kind not in ("int8", "bf16", "float32"):

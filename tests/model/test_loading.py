@@ -229,3 +229,10 @@ def test_a_tokenizer_that_loses_text_is_refused(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path)
     with pytest.raises(CheckpointError, match="not a tokenizer"):
         Tokens(tmp_path / "tokenizer.json")
+
+
+def test_the_memory_for_caches_is_what_was_asked_for(tmp_path: Path) -> None:
+    folder, _ = write(CASES[0], tmp_path)
+    infiller = load(str(with_tokenizer(folder)), device="cpu", dtype="float32", cache_bytes=12345)
+    assert isinstance(infiller, LocalInfiller)
+    assert infiller.denoiser.cache_bytes == 12345
