@@ -1,18 +1,14 @@
 """Where the kernels run: under Triton's interpreter on the CPU (float32), and on CUDA (bfloat16, marker gpu).
 
-The interpreter is chosen when triton is imported, for the whole process. Without a CUDA device it is switched on here;
-with one, `TRITON_INTERPRET=1 pytest -m 'not gpu'` runs the interpreter's half.
+The interpreter is switched on in tests/conftest.py where there is no CUDA device.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
 import torch
 from torch import Tensor
-
-os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
 
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2e-2}
 """Share of the largest expected value; bfloat16 has 8 significant bits, and two roundings on the way."""
