@@ -36,8 +36,6 @@ KEPT_DRAFTS = 256
 class Passes(Protocol):
     """How the runs under way get their passes. Keys are the pool's."""
 
-    def __len__(self) -> int: ...
-
     def add(self, key: Hashable, request: Request, /) -> None: ...
 
     def remove(self, key: Hashable, /) -> None: ...
@@ -53,9 +51,6 @@ class Interleaved:
     def __init__(self, infiller: Infiller) -> None:
         self._infiller = infiller
         self._runs: dict[Hashable, Iterator[Draft]] = {}
-
-    def __len__(self) -> int:
-        return len(self._runs)
 
     def add(self, key: Hashable, request: Request, /) -> None:
         self._runs[key] = self._infiller(request)
@@ -269,7 +264,8 @@ class Pool:
                 if self._closed:
                     gone = [*self._waiting, *self._running.values()]
                     break
-            passes = passes or self._ready()
+            if passes is None:
+                passes = self._ready()
             if passes is None:
                 self._refuse(UnavailableError(self.message))
                 continue

@@ -284,8 +284,11 @@ def convert(
         "source_sha256": source_sha256 or sha256(gguf_file),
     }
     total = sum(entry.n_bytes for entry in entries.values())
-    with atomic_file(target.with_name("tokenizer.json")) as file:
-        file.write(build_tokenizer(source).to_str().encode())
+    tokenizer, beside = build_tokenizer(source).to_str().encode(), target.with_name("tokenizer.json")
+    # one that is right stays: while it is new and without a stamp, weights of another dtype would not be ready either
+    if not beside.is_file() or beside.read_bytes() != tokenizer:
+        with atomic_file(beside) as file:
+            file.write(tokenizer)
     with atomic_file(target) as file:
         start = file.write(header(entries, metadata))
         file.truncate(start + total)

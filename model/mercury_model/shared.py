@@ -34,9 +34,6 @@ class SharedPasses:
         self._shared: set[Hashable] = set()
         self._errors: dict[Hashable, Exception] = {}
 
-    def __len__(self) -> int:
-        return len(self._alone) + len(self._shared)
-
     def add(self, key: Hashable, request: Request, /) -> None:
         """RequestError for a request that cannot be served."""
         denoiser = self._denoiser

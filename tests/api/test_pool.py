@@ -63,6 +63,19 @@ async def test_a_short_request_is_not_stuck_behind_a_long_one() -> None:
     assert pool.close(SECONDS)
 
 
+async def test_the_model_is_loaded_once_for_requests_that_come_one_after_another() -> None:
+    loads: list[Infiller] = []
+
+    def load(report: object) -> Infiller:
+        loads.append(FakeInfiller("done"))
+        return loads[-1]
+
+    pool = Pool(load)
+    assert [await text_of(pool, ask(str(i))) for i in range(3)] == ["done"] * 3
+    assert len(loads) == 1
+    assert pool.close(SECONDS)
+
+
 async def test_more_than_can_run_wait_in_the_order_they_came() -> None:
     gate = Gate("done")
     pool = Pool(lambda report: gate, n_running=1)

@@ -31,7 +31,7 @@ async function opened(width, height) {
 
 const text = (page, id) => page.locator(`#${id}`).innerText();
 const picture = (page, name) =>
-	given.images ? page.screenshot({ path: join(given.images, `${name}.png`) }) : Promise.resolve();
+	given.images ? page.screenshot({ path: join(given.images, `${name}.png`), animations: "disabled" }) : Promise.resolve();
 const fits = (page) =>
 	page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
 
@@ -44,7 +44,7 @@ for (const [name, width, height] of SIZES) {
 		await page.locator(".cm-content").focus();
 		const code = await page.locator(".cm-content").innerText();
 		await page.keyboard.press("Control+Enter");
-		await page.waitForSelector("#canvas .mask");
+		if (given.masks) await page.waitForSelector("#canvas .mask");
 		await page.waitForSelector("#canvas .token");
 		await picture(page, `${name}-filling`);
 		await page.waitForFunction(() => document.getElementById("phase").textContent === "done");

@@ -367,6 +367,15 @@ def test_a_verified_local_copy_is_not_hashed_for_the_next_format(
     assert not [message for message in seen if "verifying" in message]
 
 
+def test_what_is_ready_stays_ready_while_another_format_is_made(home: Path, content: bytes, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.gguf"
+    copy.write_bytes(content)
+    ensure(NAME, "int8", local=copy)
+    lost: list[str] = []
+    ensure(NAME, "float32", lambda message, fraction: lost.extend([] if ready(NAME, "int8") else [message]), local=copy)
+    assert not lost
+
+
 @pytest.mark.parametrize("wrong", ["truncated", "other", "absent", "folder"])
 def test_a_wrong_local_copy_is_refused_and_left_alone(
     wrong: str, home: Path, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
