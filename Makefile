@@ -44,6 +44,17 @@ editors:
 	$(BIN)/python tests/editors/install.py
 	MERCURY_EDITORS_SECONDS=0 $(BIN)/python -m pytest tests/editors -m '$(SELECT)' --timeout 1800
 
+# Beside llama.cpp, as docs/benchmarks.md; goes on where it was interrupted. DATA: the folder of HumanEval-Infilling,
+# LIMIT: tasks of each of its files. The peer is compiled here, without AMX: some virtual machines name it and forbid it.
+LIMIT ?= 12
+benchmarks: setup
+	$(if $(DATA),,$(error DATA=FOLDER is missing: where HumanEval-SingleLineInfilling.jsonl.gz and the others are))
+	$(BIN)/mercury-lsp model pull --quiet
+	CFLAGS='$(NO_AMX)' CXXFLAGS='$(NO_AMX)' $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[peers]'
+	$(BIN)/mercury-lsp bench peers --data '$(DATA)' --limit $(LIMIT) --context 1024 --resume .cache/benchmarks
+NO_AMX := $(if $(filter x86_64,$(shell uname -m)),-mno-amx-tile -mno-amx-int8 -mno-amx-bf16)
+
 # Many more steps over the protocol than make test makes; it says where to go on (STEPS=..., SEED=...).
 fuzz: setup
 	nice $(BIN)/python -m tests.fuzz --steps $(or $(STEPS),100000) --seed $(or $(SEED),0)

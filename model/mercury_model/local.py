@@ -35,8 +35,9 @@ from mercury_model.transformer import Rows, Transformer
 
 ADAPTER = Path(__file__).with_name("adapter.safetensors")
 PREFILL_SECONDS = 1.0
-"""The context is as long as the device can prefill in this time, within CONTEXT_TOKENS."""
-CONTEXT_TOKENS = (384, 8192)
+"""The context is as long as the device can prefill in this time, within CONTEXT_STEPS."""
+CONTEXT_STEPS = (384, 768, 1536, 3072, 8192)
+"""Tokens; far enough apart that two measurements on one machine rarely fall on two sides of a step."""
 WRITTEN_TOKENS = 1024
 """Room behind the longest context for what is written there; more takes the slower path."""
 BLOCK_SIZE = 8
@@ -111,7 +112,7 @@ def _loaded(
         transformer.adapter = None
         _trim()
     # a CPU computes longer than it launches: there, steps would only pad rows
-    steps = Steps(transformer, CONTEXT_TOKENS[1] + WRITTEN_TOKENS) if where.type == "cuda" else None
+    steps = Steps(transformer, CONTEXT_STEPS[-1] + WRITTEN_TOKENS) if where.type == "cuda" else None
     tokens = Tokens(paths.tokenizer)
     denoiser = BlockDenoiser(transformer, tokens, mask_id=MASK_ID, block_size=BLOCK_SIZE, steps=steps)
     info = ModelInfo(
@@ -197,13 +198,17 @@ def n_cores() -> int:
 
 
 def _affordable_context(transformer: Transformer) -> int:
-    """Tokens that can be prefilled in about PREFILL_SECONDS, measured on one pass after a warm-up."""
+    """Tokens that can be prefilled in about PREFILL_SECONDS, measured on passes after a warm-up; one of CONTEXT_STEPS.
+
+    A step and not the figure itself: with another context the model may write another text, and what it writes should
+    not depend on how busy the machine was at the start.
+    """
     ids = torch.zeros(128, dtype=torch.int64, device=transformer.device)
     cache = transformer.new_cache()
     seconds = float("inf")
-    for _ in range(2):
+    for _ in range(3):
         start = time.perf_counter()
         transformer.forward([Rows(ids, cache, 0)])[0].sum().item()
         seconds = min(seconds, time.perf_counter() - start)
-    least, most = CONTEXT_TOKENS
-    return max(least, min(most, transformer.config.context_length // 2, int(PREFILL_SECONDS * len(ids) / seconds)))
+    most = min(transformer.config.context_length // 2, PREFILL_SECONDS * len(ids) / seconds)
+    return max((step for step in CONTEXT_STEPS if step <= most), default=CONTEXT_STEPS[0])
