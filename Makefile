@@ -63,11 +63,11 @@ soak: setup
 	nice $(BIN)/python -m tests.soak mixed
 	nice $(BIN)/python -m tests.soak typing
 
-# Known faults of the pinned releases: asks the package index about each, so it needs a network.
+# Known faults of the pinned releases. It needs a package index that serves advisories; without one it says so and passes.
 audit: setup
 	$(BIN)/python -m venv build/audit
 	build/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
-	build/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+	$(BIN)/python tools/audit.py build/audit/bin/pip-audit constraints.txt || test $$? -eq 2
 
 sbom: setup
 	mkdir -p dist

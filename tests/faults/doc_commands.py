@@ -46,10 +46,14 @@ class Shown:
         return next((why for pattern, why in NOT_HERE.items() if re.fullmatch(pattern, whole)), "")
 
 
+def pages() -> list[Path]:
+    return sorted({path for pattern in PAGES for path in ROOT.glob(pattern)})
+
+
 def commands() -> list[Shown]:
     """All of them, in the order of the pages. In a block that shows a dialogue only what follows `$ ` is one."""
     found: list[Shown] = []
-    for page in sorted({path for pattern in PAGES for path in ROOT.glob(pattern)}):
+    for page in pages():
         for block in _BLOCK.findall(page.read_text("utf-8")):
             lines = block.replace("\\\n", " ").splitlines()
             asked = [line[2:] for line in lines if line.startswith("$ ")]

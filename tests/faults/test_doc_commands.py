@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.faults.doc_commands import NOT_HERE, PROGRAMS, Shown, commands, folder_of
+from tests.faults.doc_commands import NOT_HERE, PROGRAMS, Shown, commands, folder_of, pages
 from tests.lsp.editor import ROOT, server_env
 
 FAST = ("--help", "--version", "model list", "model path")
@@ -27,9 +27,10 @@ def test_commands_are_found_and_every_reason_is_needed() -> None:
 
 def test_make_has_every_target_that_is_shown() -> None:
     targets = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    shown = {word for s in ALL if s.words[0] == "make" for word in s.words[1:] if not word.startswith("-")}
-    assert shown
-    assert shown <= targets
+    shown = {word for s in ALL if s.words[0] == "make" for word in s.words[1:] if re.fullmatch(r"[a-z][\w-]*", word)}
+    inline = {name for page in pages() for name in re.findall(r"`make ([a-z][\w-]*)", page.read_text("utf-8"))}
+    assert shown and inline
+    assert shown | inline <= targets
 
 
 @pytest.mark.parametrize("shown", [s for s in ALL if s.words[0] == "mercury-lsp"], ids=lambda s: s.command[:60])
