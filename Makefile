@@ -46,7 +46,7 @@ editors:
 
 # Beside llama.cpp, as docs/benchmarks.md; goes on where it was interrupted. DATA: the folder of HumanEval-Infilling,
 # LIMIT: tasks of each of its files. The peer is compiled here, without AMX: some virtual machines name it and forbid it.
-LIMIT ?= 12
+LIMIT ?= 20
 benchmarks: setup
 	$(if $(DATA),,$(error DATA=FOLDER is missing: where HumanEval-SingleLineInfilling.jsonl.gz and the others are))
 	$(BIN)/mercury-lsp model pull --quiet

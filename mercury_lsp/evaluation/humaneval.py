@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from mercury_lsp import syntax
 from mercury_lsp.errors import FailureError, UsageError
+from mercury_lsp.evaluation.middle_end import line_end, middle_end
 from mercury_lsp.evaluation.sandbox import DEFAULT_LIMITS, Limits, run_program
 from mercury_model.draft import Draft, Effort, Infiller, Request
 
@@ -129,8 +130,15 @@ def request_for(task: Task, decoding: Decoding) -> Request:
         max_tokens=SINGLE_LINE_TOKENS if task.single_line else LONG_TOKENS,
         policy=decoding.policy,
         effort=decoding.effort,
-        end=first_line if task.single_line else None,
+        end=rule_of(task),
     )
+
+
+def rule_of(task: Task) -> Callable[[str], int | None]:
+    """What ends the task's middle, whoever writes it."""
+    if task.single_line:
+        return first_line
+    return line_end(task.suffix) if task.task_id.startswith("MultiLine") else middle_end(task.suffix)
 
 
 def first_line(text: str) -> int | None:

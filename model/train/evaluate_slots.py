@@ -1,10 +1,10 @@
 """How far drafts agree with what is to be accepted: accuracy of the k-th slot, tokens accepted a round.
 
-    python model/train/evaluate_slots.py --rollouts .cache/train/heldout.jsonl --drafter FILE --adapter FILE --plain
+    python model/train/evaluate_slots.py --rollouts .cache/train/heldout.jsonl --adapter FILE --plain --plot slots.svg
 
 Rounds as in decoding, along the base's own continuations of held-out contexts: draft behind the last known token,
-accept the equal beginning and one token more, go on behind it. Prints one JSON object per method. The seconds are
-those of the drafts; a round costs a causal check besides.
+accept the equal beginning and one token more, go on behind it. Prints one JSON object per method, and draws the slots
+with --plot. The seconds are those of the drafts; a round costs a causal check besides.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from rollouts import Rollout, read_rollouts
 from torch import Tensor
 
 from mercury_kernels import unmask
+from mercury_lsp.evaluation.charts import curve
 from mercury_model.adapter import MASK_ID, load_adapter
 from mercury_model.drafter import load_drafter
 from mercury_model.transformer import KVCache, Rows, Transformer
@@ -47,11 +48,16 @@ class Tally:
     accepted: int = 0
     seconds: float = 0.0
 
+    @property
+    def slots(self) -> list[float]:
+        """Per cent right, by slot."""
+        return [round(100 * right / max(1, self.n), 1) for right in self.right]
+
     def report(self) -> dict[str, object]:
         n = max(1, self.n)
         return {
             "rounds": self.n,
-            "slots": [round(100 * right / n, 1) for right in self.right],
+            "slots": self.slots,
             "accepted_per_round": round(self.accepted / n, 3),
             "ms_per_draft": round(1000 * self.seconds / n, 2),
         }
@@ -108,6 +114,7 @@ def main() -> int:
     parser.add_argument("--plain", action="store_true", help="the base with a mask that was never trained")
     parser.add_argument("--adapter", type=Path, action="append", default=[])
     parser.add_argument("--drafter", type=Path, action="append", default=[])
+    parser.add_argument("--plot", type=Path, help="an SVG of the slots' accuracy")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -119,11 +126,16 @@ def main() -> int:
         methods["untrained mask"] = full_depth(base.transformer)
     for path in options.adapter:
         adapter = load_adapter(path, config.n_layers, config.hidden, base.transformer.dtype, base.device)
-        methods[f"adapter {path}"] = full_depth(Transformer(config, weights, adapter))
+        methods[f"adapter {path.stem}"] = full_depth(Transformer(config, weights, adapter))
     for path in options.drafter:
-        methods[f"drafter {path}"] = light(path, base.transformer)
+        methods[f"drafter {path.stem}"] = light(path, base.transformer)
+    found: dict[str, Tally] = {}
     for name, drafts in methods.items():
-        print(json.dumps({"method": name, **rounds(base, drafts, sequences).report()}), flush=True)
+        found[name] = rounds(base, drafts, sequences)
+        print(json.dumps({"method": name, **found[name].report()}), flush=True)
+    if options.plot:
+        series = {name: list(enumerate(tally.slots, start=1)) for name, tally in found.items()}
+        options.plot.write_text(curve(series, "masked slot", "right, %", marks=True), encoding="utf-8")
     return 0
 
 

@@ -179,7 +179,10 @@ def test_the_request_names_policy_effort_and_room_and_gives_the_length_away_to_n
     assert (single.policy, single.effort, single.max_tokens, single.document) == ("threshold", "high", 64, "")
     assert single.end is not None and single.end("ab") is None and single.end("ab\ncd") == 3
     short, long = (humaneval.request_for(task(SPAN, canonical), humaneval.Decoding()) for canonical in ("x", "x" * 900))
-    assert short == long and short.end is None and short.max_tokens >= 128
+    assert dataclasses.replace(short, end=None) == dataclasses.replace(long, end=None) and short.max_tokens >= 128
+    goes_on = "    c = a + b\n    return c\n\n\ndef other"
+    assert short.end is not None and long.end is not None
+    assert short.end(goes_on) == long.end(goes_on) == goes_on.index("\ndef")
 
 
 def test_a_model_without_a_draft_is_a_failure() -> None:
