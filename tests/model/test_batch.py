@@ -1,5 +1,6 @@
 """Runs that share passes get what they get alone; they may join, leave and differ in everything."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,22 +67,27 @@ def test_runs_join_and_leave_between_steps(denoiser: BlockDenoiser) -> None:
     assert {k: draft.text for k, draft in last.items()} == {0: expected[0], 1: expected[1]}
 
 
-def test_candidates_differ_and_the_first_text_is_among_them(denoiser: BlockDenoiser) -> None:
+def test_candidates_differ_and_the_models_own_text_is_the_first(denoiser: BlockDenoiser) -> None:
     request = Request("def f(x):\n    return", "\n", max_tokens=10, candidates=4)
     drafts = list(infill(denoiser, request))
     texts = [draft.text for draft in drafts if draft.done]
     assert len(texts) == len(set(texts)) == 4
     own = list(infill(denoiser, Request("def f(x):\n    return", "\n", max_tokens=10)))[-1].text
-    assert own in texts
-    confidences = [draft.confidence for draft in drafts if draft.done]
+    assert texts[0] == own
+    confidences = [draft.confidence for draft in drafts if draft.done][1:]
     assert confidences == sorted(confidences, reverse=True)
     assert {draft.candidate for draft in drafts} == {0, 1, 2, 3}
 
 
 def test_high_effort_draws_several_and_shows_the_best(denoiser: BlockDenoiser) -> None:
-    drafts = list(infill(denoiser, Request("def f(x):\n    return", "\n", max_tokens=10, effort="high")))
+    request = Request("def f(x):\n    return", "\n", max_tokens=10, effort="high")
+    drafts = list(infill(denoiser, request))
     assert [draft.done for draft in drafts].count(True) == 1
     assert drafts[-1].done
+    own = list(infill(denoiser, replace(request, effort="medium")))[-1].text
+    assert drafts[-1].text == own
+    hating = replace(request, judge=lambda text: [(0, 1)] if text == own else [])
+    assert list(infill(denoiser, hating))[-1].text != own
 
 
 def test_a_judge_sends_back_what_it_objects_to(denoiser: BlockDenoiser) -> None:
