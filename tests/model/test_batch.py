@@ -79,6 +79,17 @@ def test_candidates_differ_and_the_models_own_text_is_the_first(denoiser: BlockD
     assert {draft.candidate for draft in drafts} == {0, 1, 2, 3}
 
 
+def test_of_equal_texts_the_first_keeps_its_place(denoiser: BlockDenoiser) -> None:
+    """The rule cuts every candidate that differs behind the first word back to the own text."""
+    request = Request(
+        "def f(x):\n    return", "\n", max_tokens=10, candidates=5, end=lambda text: 2 if len(text) > 2 else None
+    )
+    texts = [draft.text for draft in infill(denoiser, request) if draft.done]
+    own = list(infill(denoiser, replace(request, candidates=1)))[-1].text
+    assert texts[0] == own
+    assert len(texts) == len(set(texts)) < 5
+
+
 def test_high_effort_draws_several_and_shows_the_best(denoiser: BlockDenoiser) -> None:
     request = Request("def f(x):\n    return", "\n", max_tokens=10, effort="high")
     drafts = list(infill(denoiser, request))
