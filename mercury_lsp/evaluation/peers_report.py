@@ -36,9 +36,10 @@ The contestants, asked the same questions in turn in one run, the first one chan
 - **greedy, same weights**: one token at a time, the same code and the same weights.
 - **llama-cpp-python**: llama.cpp in a process of its own, greedy, with the published q4_k_m file that our 8-bit weights
   are made from, as many threads as ours, and the prompt that llama-server makes of what llama.vim sends
-  (prefix, suffix, middle). `make benchmarks` compiles it for this machine, without AMX. The same rule ends its middles as ends ours. Its Python binding reuses the longest common
-  beginning of two prompts; the `--cache-reuse` of llama-server, which also moves what stands behind it, is not in the
-  binding, so here it reads the suffix again at every key.
+  (prefix, suffix, middle). `make benchmarks` compiles it for this machine, without AMX. The same rule ends its middles
+  as ends ours. Its Python binding reuses the longest common beginning of two prompts; the `--cache-reuse` of
+  llama-server, which also moves what stands behind it, is not in the binding, so here it reads the suffix again at
+  every key.
 
 Times are medians, with the quartiles in parentheses (half of all values lie between them); rates have 95% Wilson
 intervals. Ratios are taken question by question, so that a machine that slows down does not count. It does where its
