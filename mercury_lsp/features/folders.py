@@ -57,17 +57,18 @@ class Folders:
 
         sources: what the editor says for a folder, or without one (None), the weakest first.
         """
-        self.roots = tuple(dict.fromkeys(roots))
-        self.settings, problems = read_layers(sources(None))
-        files = self.settings.files
-        self._outside = Ignore((), files.ignore, gitignore=files.gitignore)
-        self._folders = {}
-        for root in self.roots:
+        found = dict.fromkeys(roots)
+        own, problems = read_layers(sources(None))
+        outside = Ignore((), own.files.ignore, gitignore=own.files.gitignore)
+        folders: dict[Path, Folder] = {}
+        for root in found:
             source, problem = folder_source(root)
-            settings, found = read_layers([*sources(root), *([source] if source is not None else [])])
+            settings, more = read_layers([*sources(root), *([source] if source is not None else [])])
             files = settings.files
-            self._folders[root] = Folder(root, settings, Ignore([root], files.ignore, gitignore=files.gitignore))
-            problems += [*found, *([problem] if problem else [])]
+            folders[root] = Folder(root, settings, Ignore([root], files.ignore, gitignore=files.gitignore))
+            problems += [*more, *([problem] if problem else [])]
+        # at once: the model's thread may ask at any moment what is ignored, and without its folder nothing would be
+        self.roots, self.settings, self._outside, self._folders = tuple(found), own, outside, folders
         self.contexts.forget()
         return list(dict.fromkeys(problems))
 

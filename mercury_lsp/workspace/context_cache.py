@@ -33,6 +33,7 @@ class ContextCache:
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
         self._last = ""
+        self._n_forgotten = 0
 
     def get(self, key: str, line: int, pause: float, gather: Callable[[Snippets], Snippets]) -> Snippets:
         """The context of document `key` for a cursor at `line`; `gather` makes it anew from what was shown before.
@@ -51,7 +52,10 @@ class ContextCache:
         if entry is not None and current:
             entry.asked = now
             return entry.snippets
+        n_forgotten = self._n_forgotten
         snippets = gather(entry.snippets if entry is not None else ())
+        if n_forgotten != self._n_forgotten:  # meanwhile, by the other thread: what was gathered may be ignored by now
+            return snippets
         if entry is not None and entry.snippets == snippets:
             snippets = entry.snippets
         self._entries.pop(key, None)
@@ -67,6 +71,7 @@ class ContextCache:
 
     def forget(self, key: str | None = None) -> None:
         """Drops the context of a document, or all (ignore rules changed: nothing may be shown once more)."""
+        self._n_forgotten += 1
         if key is None:
             self._entries.clear()
         else:

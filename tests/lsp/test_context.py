@@ -221,3 +221,16 @@ def test_old_documents_leave_the_cache() -> None:
     assert gatherer.get(key="99") == (Snippet("p", "100"),)
     gatherer.get(key="0")
     assert gatherer.made == 101
+
+
+def test_what_was_gathered_before_it_had_to_be_forgotten_is_not_kept() -> None:
+    """The model's thread gathers while the rules change in the other one."""
+    cache = ContextCache()
+    old, new = (Snippet("private.py", "x = 1"),), (Snippet("public.py", "y = 2"),)
+
+    def overtaken(_: object) -> tuple[Snippet, ...]:
+        cache.forget()
+        return old
+
+    assert cache.get("a", 0, 60, overtaken) == old
+    assert cache.get("a", 0, 60, lambda kept: new) == new
