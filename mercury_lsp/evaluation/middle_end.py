@@ -7,7 +7,7 @@ nothing about the middle itself.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 UNMISTAKABLE = 8
@@ -22,14 +22,17 @@ def middle_end(suffix: str) -> Callable[[str], int | None]:
     and below it the line that follows, unless that rest is unmistakable by itself.
     """
     head, _, below = suffix.partition("\n")
-    following = next((line.rstrip() for line in below.split("\n") if line.strip()), "")
-    return partial(_end, head.rstrip(), following)
+    return partial(_end, head.rstrip(), _first_code(below.split("\n")))
 
 
 def line_end(suffix: str) -> Callable[[str], int | None]:
     """As middle_end, for a middle of whole lines."""
-    following = next((line.rstrip() for line in suffix.split("\n") if line.strip()), "")
-    return partial(_end, None, following)
+    return partial(_end, None, _first_code(suffix.split("\n")))
+
+
+def _first_code(lines: Sequence[str]) -> str:
+    """The first line that is not blank; empty if there is none."""
+    return next((line.rstrip() for line in lines if line.strip()), "")
 
 
 def _end(rest: str | None, following: str, text: str) -> int | None:
@@ -41,11 +44,11 @@ def _end(rest: str | None, following: str, text: str) -> int | None:
         if index and here and not here[0].isspace():
             return start if rest is None else _before_margin(text[:start], rest, following)
         if rest is None:
-            if whole and following and here == following and re.search(r"\w", here):
+            if whole and here == following and re.search(r"\w", here):
                 return start
         elif whole and here.endswith(rest):
-            below = next((other.rstrip() for other in lines[index + 1 : -1] if other.strip()), None)
-            if len(rest.strip()) >= UNMISTAKABLE or (below is not None and below == following):
+            below = _first_code(lines[index + 1 : -1])
+            if len(rest.strip()) >= UNMISTAKABLE or (below and below == following):
                 return start + len(here) - len(rest)
         start += len(line) + 1
     return None

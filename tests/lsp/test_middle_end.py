@@ -1,5 +1,7 @@
 """Where a benchmark's middle ends: what a model goes on with, and where it is cut, character by character."""
 
+from collections.abc import Callable
+
 import pytest
 
 from mercury_lsp.evaluation.middle_end import line_end, middle_end
@@ -25,17 +27,12 @@ SPANS: list[tuple[str, str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("suffix", "written", "kept"), LINES)
-def test_a_middle_of_lines_ends_where_the_suffix_begins_or_the_function_ends(
-    suffix: str, written: str, kept: str | None
+@pytest.mark.parametrize(
+    ("rule", "suffix", "written", "kept"),
+    [(line_end, *row) for row in LINES] + [(middle_end, *row) for row in SPANS],
+)
+def test_a_middle_ends_where_the_suffix_is_written_again_or_the_function_is_left(
+    rule: Callable[[str], Callable[[str], int | None]], suffix: str, written: str, kept: str | None
 ) -> None:
-    end = line_end(suffix)(written)
-    assert (None if end is None else written[:end]) == kept
-
-
-@pytest.mark.parametrize(("suffix", "written", "kept"), SPANS)
-def test_a_middle_inside_lines_ends_where_the_rest_of_the_line_is_written_again(
-    suffix: str, written: str, kept: str | None
-) -> None:
-    end = middle_end(suffix)(written)
+    end = rule(suffix)(written)
     assert (None if end is None else written[:end]) == kept
