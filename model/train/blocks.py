@@ -17,14 +17,17 @@ def anchors(context: Context, n: int, n_slots: int, rng: np.random.Generator) ->
     """Up to n positions from context.first on, ascending, i64 [A].
 
     Where the text goes on as the base would go on, a block is worth more: a slot behind a surprise has no answer
-    that the block could know. So half of the places are drawn among those where at least two tokens are the
-    base's own, half among all.
+    that the block could know. So all places in what the base wrote itself come first; of the others, half are drawn
+    among those where at least two tokens are the base's own, half among all.
     """
     length = context.ids.shape[0]
     every = np.arange(context.first, max(context.first + 1, length - n_slots))
     follows = follows_base(context).cpu().numpy()
     good = every[(follows[every] & follows[np.minimum(every + 1, length - 1)])]
-    chosen = set(rng.permutation(good)[: n // 2].tolist())
+    own = every[every >= length - context.written - 1] if context.written else every[:0]
+    chosen = set(rng.permutation(own)[:n].tolist())
+    good = good[~np.isin(good, own)]
+    chosen |= set(rng.permutation(good)[: (n - len(chosen)) // 2].tolist())
     rest = rng.permutation(every).tolist()
     for place in rest:
         if len(chosen) >= n:

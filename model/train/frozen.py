@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from examples import examples
+from examples import Example, examples
 from safetensors import safe_open
 from shards import Shards
 from torch import Tensor
 
-from mercury_kernels import Weight, int8_weight, linear
+from mercury_kernels import Weight, int8_weight, linear, unmask
 from mercury_kernels.linear import Dense
 from mercury_model import store
 from mercury_model.checkpoint import read_checkpoint
@@ -52,7 +52,8 @@ class Context:
     ids [L] i64; columns [L] i64: where they stand in the shortlist, -1 if they do not.
     own [L] i64: the column of the token that the base itself would put after each token.
     hidden [L, H]: final normed hidden states. keys, values: of the layers that were asked for, [n_kv_heads, L, D].
-    first: where blocks may begin, behind the suffix that stands first.
+    first: where blocks may begin, behind the suffix that stands first. written: tokens at the end that the base wrote
+    itself.
     """
 
     ids: Tensor
@@ -62,6 +63,7 @@ class Context:
     keys: dict[int, Tensor]
     values: dict[int, Tensor]
     first: int = 1
+    written: int = 0
 
 
 class Base:
@@ -79,16 +81,64 @@ class Base:
 
     def read(self, ids: Sequence[int], shortlist: Shortlist, layers: Sequence[int]) -> Context:
         """One causal pass over `ids`; keys and values of `layers` are kept."""
+        return self.go_on([ids], 0, shortlist, layers)[0]
+
+    def go_on(
+        self, texts: Sequence[Sequence[int]], n: int, shortlist: Shortlist, layers: Sequence[int]
+    ) -> list[Context]:
+        """Read each text and write up to n tokens behind it, greedily, all texts together."""
+        return [
+            self._context(text, len(wrote.ids) - len(text), wrote, shortlist, layers)
+            for text, wrote in zip(texts, greedy(self, texts, n), strict=True)
+        ]
+
+    def _context(
+        self, text: Sequence[int], written: int, wrote: "Wrote", shortlist: Shortlist, layers: Sequence[int]
+    ) -> Context:
+        ids, hidden, cache = wrote.ids, wrote.hidden, wrote.cache
         sequence = torch.tensor(ids, dtype=torch.int64, device=self.device)
-        cache = self.transformer.new_cache()
-        hidden = run(self.transformer, sequence, cache)
         n = len(ids)
         own = torch.cat([linear(rows, shortlist.tile).argmax(-1) for rows in hidden.split(PASS_ROWS)])
         # copies, because tensors of an inference pass cannot take part in a gradient
         keys = {layer: cache.keys[layer, :, :n].clone() for layer in layers}
         values = {layer: cache.values[layer, :, :n].clone() for layer in layers}
-        first = ids.index(self.tokens.fim_middle) + 2 if self.tokens.fim_middle in ids else 1
-        return Context(sequence, shortlist.column[sequence], own.clone(), hidden.clone(), keys, values, first)
+        first = text.index(self.tokens.fim_middle) + 2 if self.tokens.fim_middle in text else 1
+        columns = shortlist.column[sequence]
+        return Context(sequence, columns, own.clone(), hidden.clone(), keys, values, first, written)
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """A text and what the base wrote behind it: ids [L], final normed hidden states [L, H], the cache of all of it."""
+
+    ids: list[int]
+    hidden: Tensor
+    cache: KVCache
+
+
+def greedy(base: Base, texts: Sequence[Sequence[int]], n: int) -> list[Wrote]:
+    """Each text with its greedy continuation of at most n tokens, up to a special token."""
+    transformer = base.transformer
+    caches = [transformer.new_cache() for _ in texts]
+    hidden = [
+        [run(transformer, torch.tensor(ids, dtype=torch.int64, device=base.device), cache)]
+        for ids, cache in zip(texts, caches, strict=True)
+    ]
+    ids = [list(text) for text in texts]
+    going = list(range(len(texts)))
+    for _ in range(n):
+        last = torch.cat([hidden[i][-1][-1:] for i in going])
+        tokens = unmask(last, transformer.weights.lm_head).token.tolist()
+        found = [(i, token) for i, token in zip(going, tokens, strict=True) if not base.tokens.is_special(token)]
+        going = [i for i, _ in found]
+        if not going:
+            break
+        rows = [Rows(torch.tensor([token], device=base.device), caches[i], caches[i].length) for i, token in found]
+        for (i, token), h in zip(found, transformer.forward(rows), strict=True):
+            caches[i].length += 1
+            ids[i].append(token)
+            hidden[i].append(h)
+    return [Wrote(i, torch.cat(h), cache) for i, h, cache in zip(ids, hidden, caches, strict=True)]
 
 
 @dataclass(slots=True)
@@ -96,13 +146,15 @@ class Replay:
     """Contexts that are used several times, for the base's pass costs more than the step that learns from it.
 
     `group` contexts are gone through `times` times, each time in another order, then the next ones. Which context a
-    micro-step uses depends on its number alone. read(n): the n-th context.
+    micro-step uses depends on its number alone. read(first, n): the contexts from number `first` on; `together` are
+    read at a time, which divides `group`.
     """
 
-    read: Callable[[int], Context]
+    read: Callable[[int, int], Sequence[Context]]
     seed: int
     group: int = 256
     times: int = 3
+    together: int = 1
     held: dict[int, Context] = field(default_factory=dict[int, Context])
 
     def of(self, micro_step: int) -> int:
@@ -117,18 +169,19 @@ class Replay:
         if number not in self.held:
             first = number - number % self.group
             self.held = {n: context for n, context in self.held.items() if n >= first}
-            self.held[number] = self.read(number)
+            begin = number - number % self.together
+            self.held |= dict(enumerate(self.read(begin, self.together), begin))
         return self.held[number]
 
 
-def long_enough(shards: Shards, seed: int, number: int, tokens: Tokens, max_context: int) -> list[int]:
+def long_enough(shards: Shards, seed: int, number: int, tokens: Tokens, max_context: int) -> Example:
     """The first example of number, number + STRIDE, ... in which at least MIN_PLACES blocks can begin.
 
     A step that learned from a handful of blocks would weigh as much as one that learned from hundreds.
     """
     for example in examples(shards, seed, number, tokens=tokens, step=STRIDE, max_context=max_context):
         if len(example.ids) - example.ids.index(tokens.fim_middle) >= MIN_PLACES:
-            return list(example.ids)
+            return example
     raise AssertionError("examples are without end")
 
 

@@ -20,11 +20,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: threads tha
 
 import torch
 from examples import examples
-from frozen import Base, load_base, run
+from frozen import Base, greedy, load_base
 from shards import open_shards
-
-from mercury_kernels import unmask
-from mercury_model.transformer import Rows
 
 CACHE = Path(__file__).parents[2] / ".cache"
 TOGETHER = 16
@@ -43,26 +40,8 @@ class Rollout:
 
 def continued(base: Base, contexts: Sequence[Sequence[int]], n: int) -> list[list[int]]:
     """Each context's greedy continuation of at most n tokens, up to a special token."""
-    transformer = base.transformer
-    device = base.device
-    caches = [transformer.new_cache() for _ in contexts]
-    for ids, cache in zip(contexts, caches, strict=True):
-        run(transformer, torch.tensor(ids[:-1], dtype=torch.int64, device=device), cache)
-    written: list[list[int]] = [[] for _ in contexts]
-    last = [ids[-1] for ids in contexts]
-    going = list(range(len(contexts)))
-    for _ in range(n):
-        rows = [Rows(torch.tensor([last[i]], device=device), caches[i], caches[i].length) for i in going]
-        tokens = unmask(torch.cat(transformer.forward(rows)), transformer.weights.lm_head).token.tolist()
-        for i, token in zip(going, tokens, strict=True):
-            caches[i].length += 1
-            last[i] = token
-            if not base.tokens.is_special(token):
-                written[i].append(token)
-        going = [i for i, token in zip(going, tokens, strict=True) if not base.tokens.is_special(token)]
-        if not going:
-            break
-    return written
+    wrote = greedy(base, contexts, n)
+    return [whole.ids[len(context) :] for context, whole in zip(contexts, wrote, strict=True)]
 
 
 def read_rollouts(path: Path) -> list[Rollout]:

@@ -2,7 +2,8 @@
 
     python model/train/train_adapter.py --run .cache/train/adapter --begin model/mercury_model/adapter.safetensors
 
-Blocks at many places of one sequence; in half of them every slot is masked, in others a random share, and in some
+Each sequence is a context and what the base itself writes behind it, since that is the text which a check accepts.
+Blocks of several lengths at many places of it; in most every slot is masked, in others a random share, and in some
 nothing is masked but the code is corrupted and to be put right. Run again with the same --run to go on.
 """
 
@@ -37,16 +38,24 @@ SLOTS = 7
 GAMMA = 4.0
 REVISED = 0.1
 """Share of the blocks in which code is to be put right."""
+BLANK = 0.7
+"""Share of the others in which every slot is masked, as in a draft that is to be checked."""
+LENGTHS = {3: 0.4, 5: 0.3, SLOTS: 0.3}
+"""Slots of a block, and how often: a mask sees those behind it, so a draft of few slots is another thing to learn."""
+TOGETHER = 16
+"""Texts that the base goes on with in one pass."""
 
 
-def canvases(context: Context, places: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def canvases(
+    context: Context, places: Tensor, rng: np.random.Generator, n_slots: int = SLOTS
+) -> tuple[Tensor, Tensor, Tensor]:
     """What stands in the blocks: ids [A, S + 1], masked [A, S + 1] bool, and which slots are asked for, [A, S] bool."""
-    offsets = places[:, None] + torch.arange(SLOTS + 1, device=places.device)
+    offsets = places[:, None] + torch.arange(n_slots + 1, device=places.device)
     ids = context.ids[offsets.clamp(max=len(context.ids) - 1)]
     n = len(places)
-    share = np.where(rng.random(n) < 0.5, 1.0, rng.uniform(0.1, 1.0, n))
+    share = np.where(rng.random(n) < BLANK, 1.0, rng.uniform(0.1, 1.0, n))
     revised = rng.random(n) < REVISED
-    masked = (rng.random((n, SLOTS)) < share[:, None]) & ~revised[:, None]
+    masked = (rng.random((n, n_slots)) < share[:, None]) & ~revised[:, None]
     pool = context.ids.tolist()
     for block in np.flatnonzero(revised):
         wrong = corrupt(ids[block, 1:].tolist(), random.Random(int(rng.integers(1 << 30))), pool, MASK_ID)
@@ -59,20 +68,27 @@ def canvases(context: Context, places: Tensor, rng: np.random.Generator) -> tupl
 
 def answers(context: Context, places: Tensor, masked: Tensor) -> Tensor:
     """Columns i64 [A, S]: where all is masked, what the base would accept; elsewhere what stands in the text."""
-    offsets = places[:, None] + torch.arange(1, SLOTS + 1, device=places.device)
+    n_slots = masked.shape[1] - 1
+    offsets = places[:, None] + torch.arange(1, n_slots + 1, device=places.device)
     inside = offsets < len(context.ids)
     text = torch.where(inside, context.columns[offsets.clamp(max=len(context.ids) - 1)], IGNORED)
-    own = own_targets(context, places, SLOTS)
+    own = own_targets(context, places, n_slots)
     blank = masked[:, 1:].all(1, keepdim=True)
     target = torch.where(blank & (own != IGNORED), own, text)
     return torch.where(target < 0, IGNORED, target)
 
 
 def adapter_loss(
-    net: AdapterNet, context: Context, places: Tensor, weights: Weights, shortlist: Shortlist, rng: np.random.Generator
+    net: AdapterNet,
+    context: Context,
+    places: Tensor,
+    weights: Weights,
+    shortlist: Shortlist,
+    rng: np.random.Generator,
+    n_slots: int = SLOTS,
 ) -> Measured:
     """Cross-entropy of the slots that are asked for; of blank blocks early slots count more."""
-    ids, masked, asked = canvases(context, places, rng)
+    ids, masked, asked = canvases(context, places, rng, n_slots)
     target = torch.where(asked, answers(context, places, masked), IGNORED)
     blank = masked[:, 1:].all(1)
     which, slot = (target != IGNORED).nonzero(as_tuple=True)
@@ -114,10 +130,11 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--decay", type=int, default=0, help="of these, steps over which the rate falls")
     parser.add_argument("--lr", type=float, default=4e-4)
-    parser.add_argument("--anchors", type=int, default=96, help="blocks per sequence")
+    parser.add_argument("--anchors", type=int, default=96, help="blocks per sequence, of the longest; more of others")
     parser.add_argument("--accumulate", type=int, default=2, help="sequences per optimiser step")
     parser.add_argument("--times", type=int, default=2, help="micro-steps that each pass of the base serves")
     parser.add_argument("--context", type=int, default=384, help="tokens before the middle at most")
+    parser.add_argument("--written", type=int, default=96, help="tokens that the base writes behind it at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -148,18 +165,20 @@ def main() -> int:
     dense = store.ensure(store.DEFAULT, "bf16" if device.type == "cuda" else "float32")
     weights = in_compute_dtype(read_checkpoint(dense.weights, device)[1], compute_dtype(device))
 
-    def read(number: int) -> Context:
-        ids = long_enough(shards, options.seed, number, base.tokens, options.context)
-        return base.read(ids, shortlist, range(base.config.n_layers))
+    def read(first: int, n: int) -> list[Context]:
+        found = [long_enough(shards, options.seed, i, base.tokens, options.context) for i in range(first, first + n)]
+        texts = [list(one.ids[: one.middle_start if options.written else None]) for one in found]
+        return base.go_on(texts, options.written, shortlist, range(base.config.n_layers))
 
     # all layers' keys and values of a context take some 20 MB
-    contexts = Replay(read, options.seed, group=48, times=options.times)
+    contexts = Replay(read, options.seed, group=3 * TOGETHER, times=options.times, together=TOGETHER)
 
     def micro_step(number: int) -> Measured:
         rng = np.random.default_rng((options.seed, number))
+        n_slots = int(rng.choice(list(LENGTHS), p=list(LENGTHS.values())))
         context = contexts(number)
-        places = anchors(context, options.anchors, SLOTS, rng)
-        return adapter_loss(net, context, places, weights, shortlist, rng)
+        places = anchors(context, options.anchors * (SLOTS + 1) // (n_slots + 1), n_slots, rng)
+        return adapter_loss(net, context, places, weights, shortlist, rng, n_slots)
 
     run.fit(micro_step)
     return 0

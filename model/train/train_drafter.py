@@ -32,6 +32,8 @@ READS = (8, 13, 18, 22)
 UNITS = 1280
 SLOTS = 5
 RANK = 256
+TOGETHER = 16
+"""Texts that the base goes on with in one pass."""
 GAMMA = 4.0
 """Loss weight of slot k: exp(-(k - 1) / GAMMA), as in DFlash: an early miss makes the later slots worthless."""
 
@@ -78,6 +80,7 @@ def main() -> int:
     parser.add_argument("--accumulate", type=int, default=1, help="sequences per optimiser step")
     parser.add_argument("--times", type=int, default=3, help="micro-steps that each pass of the base serves")
     parser.add_argument("--context", type=int, default=384, help="tokens before the middle at most")
+    parser.add_argument("--written", type=int, default=96, help="tokens that the base writes behind it at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -109,11 +112,12 @@ def main() -> int:
         run.start_mean()
     embed = base.transformer.weights.embed
 
-    def read(number: int) -> Context:
-        ids = long_enough(shards, options.seed, number, base.tokens, options.context)
-        return base.read(ids, shortlist, READS)
+    def read(first: int, n: int) -> list[Context]:
+        found = [long_enough(shards, options.seed, i, base.tokens, options.context) for i in range(first, first + n)]
+        texts = [list(one.ids[: one.middle_start if options.written else None]) for one in found]
+        return base.go_on(texts, options.written, shortlist, READS)
 
-    contexts = Replay(read, options.seed, times=options.times)
+    contexts = Replay(read, options.seed, times=options.times, together=TOGETHER)
 
     def micro_step(number: int) -> Measured:
         rng = np.random.default_rng((options.seed, number))
