@@ -29,14 +29,12 @@ class AlignedSession(Session):
         self._block, self._shift, self._never = block, shift, never
         self._tail: list[int] = []
 
-    def prefill(self, ids: Sequence[int]) -> Iterator[Ask]:
-        """Passes that make the cache hold the finished blocks of `ids`, reusing the common beginning."""
-        common = 0
-        for have, want in zip(self.ids, ids, strict=False):
-            if have != want:
-                break
-            common += 1
-        del self.ids[common // self._block * self._block :]
+    def prefill(self, ids: Sequence[int], then: Choice | None = None) -> Iterator[Ask]:
+        """Passes that make the cache hold the finished blocks of `ids`, reusing the common beginning.
+
+        then: never given, for nothing here says what comes behind a token.
+        """
+        del self.ids[self.common(ids) // self._block * self._block :]
         whole = len(ids) // self._block * self._block
         self._tail = list(ids[whole:])
         rows = max(PREFILL_ROWS // self._block, 1) * self._block

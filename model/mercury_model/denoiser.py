@@ -96,19 +96,30 @@ class Session:
         self._checked: list[int] = []
         self._ahead: tuple[list[int], Proposals, Tensor] | None = None
 
-    def prefill(self, ids: Sequence[int]) -> Iterator[Ask]:
-        """Passes that make the cache hold exactly `ids`, reusing the common beginning."""
-        common = 0
+    def common(self, ids: Sequence[int]) -> int:
+        """How many of the first `ids` are in the cache already."""
+        n = 0
         for have, want in zip(self.ids, ids, strict=False):
             if have != want:
                 break
-            common += 1
-        del self.ids[common:]
+            n += 1
+        return n
+
+    def prefill(self, ids: Sequence[int], then: Choice | None = None) -> Iterator[Ask]:
+        """Passes that make the cache hold exactly `ids`, reusing the common beginning.
+
+        then: the last of them is answered by one proposal, the token behind `ids`.
+        """
+        del self.ids[self.common(ids) :]
         self._ahead = None
         while len(self.ids) < len(ids):
             part = list(ids[len(self.ids) : len(self.ids) + PREFILL_ROWS])
-            yield Ask(self._rows(part), lambda hidden: None)
+            final = len(self.ids) + len(part) == len(ids)
+            yield Ask(self._rows(part), lambda hidden, final=final: self._behind(hidden, then) if final else None)
             self.ids.extend(part)
+
+    def _behind(self, hidden: Tensor, choice: Choice | None) -> Proposals | None:
+        return None if choice is None else self._propose(hidden[-1:], choice)
 
     def draft(self, last: int, slots: Sequence[int], choice: Choice, *, to_check: bool = False) -> Ask:
         """One bidirectional pass of the adapted model over [last known token, slots]: a proposal per slot.
@@ -234,6 +245,7 @@ class BlockDenoiser:
 
     causal: a causal pass says what the model itself would write, so policies may check and texts may be scored.
     steps: what its sessions run greedy passes with, if given. probe: says where middles end, if given.
+    short_drafts: rows cost time here, as on a CPU: draft and check only as many slots as are likely to be right.
     """
 
     causal = True
@@ -247,8 +259,10 @@ class BlockDenoiser:
         block_size: int,
         steps: Steps | None = None,
         probe: Probe | None = None,
+        short_drafts: bool = False,
     ) -> None:
         self.transformer = transformer
+        self.short_drafts = short_drafts
         self.steps = steps
         self.probe = probe
         self.tokens = tokens

@@ -114,7 +114,10 @@ def _loaded(
     # a CPU computes longer than it launches: there, steps would only pad rows
     steps = Steps(transformer, CONTEXT_STEPS[-1] + WRITTEN_TOKENS) if where.type == "cuda" else None
     tokens = Tokens(paths.tokenizer)
-    denoiser = BlockDenoiser(transformer, tokens, mask_id=MASK_ID, block_size=BLOCK_SIZE, steps=steps)
+    short = where.type == "cpu"
+    denoiser = BlockDenoiser(
+        transformer, tokens, mask_id=MASK_ID, block_size=BLOCK_SIZE, steps=steps, short_drafts=short
+    )
     info = ModelInfo(
         name=name,
         device=str(where),

@@ -1,17 +1,20 @@
 """infill on the block denoiser: exactness of `check`, reuse of the cache, ends, deadlines, healing."""
 
 import time
+from math import prod
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_model.denoiser import BlockDenoiser
+from mercury_model.denoiser import Ask, BlockDenoiser, perform
 from mercury_model.draft import Draft, Request, Snippet
 from mercury_model.errors import RequestError
+from mercury_model.filling import FEW_SLOTS, WORTH_CHECKING, Run, fill
 from mercury_model.infill import infill
-from mercury_model.policy import POLICIES
+from mercury_model.policy import POLICIES, Proposals
+from mercury_model.prompt import prompt
 from tests.model.tiny import denoiser as tiny_denoiser
 
 SUFFIX = "\n    return total\n"
@@ -35,6 +38,59 @@ def test_check_writes_what_greedy_writes(tmp_path_factory, prefix: str, suffix: 
     greedy = last(model, Request(prefix, suffix, policy="greedy", max_tokens=n))
     assert drafted.text == greedy.text
     assert drafted.n_tokens == greedy.n_tokens <= n
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text("abc(): =\n", max_size=40), st.text("xyz\n ", max_size=20), st.integers(1, 40))
+def test_short_drafts_write_what_whole_blocks_write(tmp_path_factory, prefix: str, suffix: str, n: int) -> None:
+    model = tiny_denoiser(tmp_path_factory.getbasetemp())
+    request = Request(prefix, suffix, policy="check", max_tokens=n)
+    whole = last(model, request)
+    model.short_drafts = True
+    assert last(model, request).text == whole.text
+
+
+def passes(model: BlockDenoiser, request: Request) -> list[tuple[str, int, Proposals]]:
+    """What each pass was (draft or check), its rows, and what came of it."""
+    run = Run(model, request, model.new_session(), prompt(model.tokens, request))
+    steps = fill(run)
+    found: list[tuple[str, int, Proposals]] = []
+    item = next(steps)
+    while True:
+        try:
+            if not isinstance(item, Ask):
+                item = next(steps)
+                continue
+            (answer,) = perform(model.transformer, [item])
+            if answer is not None:
+                found.append(("draft" if item.rows.adapted else "check", len(item.rows.ids), answer))
+            item = steps.send(answer)
+        except StopIteration:
+            return found
+
+
+def test_a_short_draft_grows_with_what_was_right_and_only_likely_slots_are_checked(denoiser: BlockDenoiser) -> None:
+    denoiser.short_drafts = True
+    found = passes(denoiser, Request(PREFIX, SUFFIX, policy="check", max_tokens=40, copies=False))
+    denoiser.short_drafts = False
+    left, slots = 40 - 1, FEW_SLOTS  # the first pass is the prefill, which gives a token
+    for (kind, n_drafted, draft), (then, n_checked, check) in zip(found[1::2], found[2::2], strict=False):
+        assert (kind, then) == ("draft", "check")
+        assert n_drafted == min(8, slots + 1, left)
+        likely = [prod(draft.confidence[: i + 1]) >= WORTH_CHECKING for i in range(n_drafted - 1)]
+        assert n_checked == 1 + max(1, (*likely, False).index(False))
+        right = next((i for i in range(n_checked - 1) if draft.token[i] != check.token[i]), n_checked - 1)
+        left, slots = left - right - 1, max(FEW_SLOTS, right + 2)
+    assert left <= 1
+
+
+def test_the_pass_that_reads_the_context_says_the_first_token(denoiser: BlockDenoiser) -> None:
+    drafts = list(infill(denoiser, Request(PREFIX, SUFFIX, policy="greedy", max_tokens=5, document="first.py")))
+    assert drafts[-1].n_tokens == 5 and drafts[-1].forwards == 4
+    again = Request(PREFIX, SUFFIX, policy="greedy", max_tokens=5, document="first.py")
+    repeated = last(denoiser, again)
+    assert repeated.text == drafts[-1].text
+    assert (repeated.prefilled, repeated.forwards) == (0, 5), "where nothing is read there is nothing to say it"
 
 
 def test_check_equals_greedy_with_a_right_a_wrong_and_a_half_right_guess(denoiser: BlockDenoiser) -> None:
