@@ -9,7 +9,6 @@ This module knows nothing about policies, ends of middles or text.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from mercury_kernels import linear, log_likelihood, unmask
 from mercury_model.graph import Steps
 from mercury_model.policy import Proposals
 from mercury_model.probe import Probe
+from mercury_model.sessions import Sessions
 from mercury_model.tokens import Tokens
 from mercury_model.transformer import Rows, Transformer
 
@@ -241,7 +241,7 @@ def propose(
 
 
 class BlockDenoiser:
-    """Transformer, tokens and the documents' sessions, least recently used ones dropped above `cache_bytes`.
+    """Transformer, tokens and the documents' sessions.
 
     causal: a causal pass says what the model itself would write, so policies may check and texts may be scored.
     steps: what its sessions run greedy passes with, if given. probe: says where middles end, if given.
@@ -268,22 +268,11 @@ class BlockDenoiser:
         self.tokens = tokens
         self.mask_id = mask_id
         self.block_size = block_size
-        self.cache_bytes = 256 << 20
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self.sessions = Sessions(self.new_session)
 
     def session(self, document: str) -> Session:
         """The document's session; a nameless one is new each time."""
-        if not document:
-            return self.new_session()
-        session = self._sessions.pop(document, None) or self.new_session()
-        self._sessions[document] = session
-        while len(self._sessions) > 1 and self.held_bytes > self.cache_bytes:
-            self._sessions.popitem(last=False)
-        return session
+        return self.sessions.of(document)
 
     def new_session(self) -> Session:
         return Session(self.transformer, self.steps)
-
-    @property
-    def held_bytes(self) -> int:
-        return sum(session.cache.n_bytes for session in self._sessions.values())

@@ -5,8 +5,6 @@ This module knows nothing about how drafts are made nor about who reads them.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +25,7 @@ from mercury_model.infill import default_policy, infill
 from mercury_model.likelihood import log_likelihood
 from mercury_model.merging import merged
 from mercury_model.published import read_published
+from mercury_model.sessions import give_back
 from mercury_model.shared import SharedPasses
 from mercury_model.span_denoiser import SpanDenoiser
 from mercury_model.store import TOKENIZER, Paths, ensure
@@ -80,7 +79,7 @@ def load_local(
 ) -> LocalInfiller:
     """See mercury_model.load."""
     infiller = _loaded(name, report, device, dtype, adapter)
-    infiller.denoiser.cache_bytes = cache_bytes
+    infiller.denoiser.sessions.cache_bytes = cache_bytes
     return infiller
 
 
@@ -110,7 +109,7 @@ def _loaded(
     if kind != "float32":  # 32 bits are for comparisons: no second copy of 1.4 GB
         transformer.drafting = merged(transformer, report)
         transformer.adapter = None
-        _trim()
+        give_back()
     # a CPU computes longer than it launches: there, steps would only pad rows
     steps = Steps(transformer, CONTEXT_STEPS[-1] + WRITTEN_TOKENS) if where.type == "cuda" else None
     tokens = Tokens(paths.tokenizer)
@@ -127,12 +126,6 @@ def _loaded(
         adapter=patch.name,
     )
     return LocalInfiller(denoiser, info)
-
-
-def _trim() -> None:
-    """Give back what temporary matrices took: glibc would keep it, 170 MB of it. Other systems do so themselves."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _load_published(

@@ -14,7 +14,6 @@ This module knows nothing about policies, ends of middles or text.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 import torch
@@ -23,6 +22,7 @@ from torch import Tensor
 from mercury_model.denoiser import Choice, propose
 from mercury_model.length import first_step_confidence
 from mercury_model.policy import Proposals
+from mercury_model.sessions import Sessions
 from mercury_model.span_run import NONE, Barred, SpanTokens
 from mercury_model.transformer import Rows, Transformer
 
@@ -148,7 +148,7 @@ def _common(a: Sequence[int], b: Sequence[int]) -> int:
 
 
 class SpanDenoiser:
-    """Transformer, tokens and the documents' sessions, least recently used ones dropped above `cache_bytes`."""
+    """Transformer, tokens and the documents' sessions."""
 
     def __init__(
         self,
@@ -173,23 +173,12 @@ class SpanDenoiser:
         self.bos, self.eos, self.never = bos, eos, never
         self.start_slots = start_slots
         self.refresh_every, self.reuse_tokens = refresh_every, reuse_tokens
-        self.cache_bytes = 256 << 20
-        self._sessions: OrderedDict[str, SpanSession] = OrderedDict()
+        self.sessions = Sessions(self._new)
         self._bias: dict[int, float] = {}
 
     def session(self, document: str) -> SpanSession:
         """The document's session; a nameless one is new each time."""
-        if not document:
-            return self._new()
-        session = self._sessions.pop(document, None) or self._new()
-        self._sessions[document] = session
-        while len(self._sessions) > 1 and self.held_bytes > self.cache_bytes:
-            self._sessions.popitem(last=False)
-        return session
-
-    @property
-    def held_bytes(self) -> int:
-        return sum(session.cache.n_bytes for session in self._sessions.values())
+        return self.sessions.of(document)
 
     def length_bias(self, n: int) -> float:
         """First-step confidence of n masked slots with nothing around them; computed once for each n."""

@@ -240,11 +240,11 @@ def test_two_hundred_documents_stay_within_the_memory_setting(folder: Path) -> N
     model = denoiser(folder, resizing=False)
     request = Request("x =\n", "\n", policy="factor", effort="instant", max_tokens=2)
     last(model, dataclasses.replace(request, document="probe"))
-    one = model.held_bytes
-    model.cache_bytes = 10 * one
+    one = model.sessions.held_bytes
+    model.sessions.cache_bytes = 10 * one
     for n in range(200):
         last(model, dataclasses.replace(request, document=f"file{n}.py"))
-        assert model.held_bytes <= 11 * one
+        assert model.sessions.held_bytes <= 11 * one
     assert last(model, dataclasses.replace(request, document="file199.py", prefix="x =\n\n")).prefilled <= 2
     assert last(model, dataclasses.replace(request, document="file0.py")).prefilled == len("x =\n") + len("\n") - 1
 

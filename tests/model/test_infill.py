@@ -140,12 +140,21 @@ def test_sessions_are_dropped_least_recently_used_first(tmp_path: Path) -> None:
     model = tiny_denoiser(tmp_path)
     one = model.session("probe").cache
     one.reserve(1)
-    model.cache_bytes = 10 * one.n_bytes
+    model.sessions.cache_bytes = 10 * one.n_bytes
     for n in range(200):
         last(model, Request(PREFIX, SUFFIX, document=f"file{n}.py", max_tokens=2))
-        assert model.held_bytes <= 11 * one.n_bytes
+        assert model.sessions.held_bytes <= 11 * one.n_bytes
     assert last(model, Request(PREFIX, SUFFIX, document="file199.py", max_tokens=2)).prefilled == 0
     assert last(model, Request(PREFIX, SUFFIX, document="file0.py", max_tokens=2)).prefilled > 0
+
+
+def test_memory_is_given_back_where_a_document_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_denoiser(tmp_path)
+    given: list[None] = []
+    monkeypatch.setattr("mercury_model.sessions.give_back", lambda: given.append(None))
+    for document in ("a.py", "a.py", "b.py", "", "a.py"):
+        model.session(document)
+    assert len(given) == 2, "not at every key"
 
 
 def test_the_rule_of_the_end_is_asked_after_every_token(denoiser: BlockDenoiser) -> None:

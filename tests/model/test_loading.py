@@ -235,4 +235,4 @@ def test_the_memory_for_caches_is_what_was_asked_for(tmp_path: Path) -> None:
     folder, _ = write(CASES[0], tmp_path)
     infiller = load(str(with_tokenizer(folder)), device="cpu", dtype="float32", cache_bytes=12345)
     assert isinstance(infiller, LocalInfiller)
-    assert infiller.denoiser.cache_bytes == 12345
+    assert infiller.denoiser.sessions.cache_bytes == 12345
