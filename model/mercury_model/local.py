@@ -80,6 +80,7 @@ def load_local(
     """See mercury_model.load."""
     infiller = _loaded(name, report, device, dtype, adapter)
     infiller.denoiser.sessions.cache_bytes = cache_bytes
+    give_back()  # last of all: only now nothing holds what was read and put together elsewhere
     return infiller
 
 
@@ -109,7 +110,6 @@ def _loaded(
     if kind != "float32":  # 32 bits are for comparisons: no second copy of 1.4 GB
         transformer.drafting = merged(transformer, report)
         transformer.adapter = None
-        give_back()
     # a CPU computes longer than it launches: there, steps would only pad rows
     steps = Steps(transformer, CONTEXT_STEPS[-1] + WRITTEN_TOKENS) if where.type == "cuda" else None
     tokens = Tokens(paths.tokenizer)
