@@ -106,14 +106,14 @@ def fill(run: Run) -> Steps:
     ids = [*run.prompt.ids, *run.out]
     # where a pass reads the context anyway, it says the first token besides
     ahead = run.policy.causal == "check" and run.watch is None and run.session.common(ids) < len(ids) - 1
-    first: Proposals | None = None
     for ask in run.session.prefill(ids, run.choice()) if ahead else run.session.prefill(ids[:-1]):
         first = yield ask
         run.prefilled += ask.rows.ids.shape[0]
         run.prefill_ms = 1000 * (time.monotonic() - run.began)
-        yield draft_of(run, None)
-    if first is not None:
-        _write(run, list(zip(first.token, first.confidence, strict=True)), False)
+        if first is not None:
+            _write(run, list(zip(first.token, first.confidence, strict=True)), False)
+        if not run.ended:
+            yield draft_of(run, None)
     last = run.out[-1] if run.out else ids[-1]
     guess = run.denoiser.tokens.encode(run.prompt.healed + request.guess) if request.guess else []
     copying = run.dial.copies and request.copies
@@ -123,6 +123,8 @@ def fill(run: Run) -> Steps:
         if run.late():
             run.ended = "deadline"
             break
+        if guess[: len(run.out)] != run.out:
+            guess = []
         copied = _guess(run, guess, None if useless else seeds)
         canvas = _first_canvas(run, copied)
         canvas = yield from _denoise(run, last, canvas)
@@ -138,8 +140,6 @@ def fill(run: Run) -> Steps:
             run.slots = max(FEW_SLOTS, len(accepted) + 1)
         _write(run, accepted, over)
         last = run.out[-1] if run.out else last
-        if guess[: len(run.out)] != run.out:
-            guess = []
         if not run.ended:
             yield draft_of(run, None)
     yield draft_of(run, None)

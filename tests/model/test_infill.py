@@ -87,6 +87,7 @@ def test_a_short_draft_grows_with_what_was_right_and_only_likely_slots_are_check
 def test_the_pass_that_reads_the_context_says_the_first_token(denoiser: BlockDenoiser) -> None:
     drafts = list(infill(denoiser, Request(PREFIX, SUFFIX, policy="greedy", max_tokens=5, document="first.py")))
     assert drafts[-1].n_tokens == 5 and drafts[-1].forwards == 4
+    assert drafts[0].forwards == 0 and drafts[0].n_tokens == 1, "shown as soon as it is known"
     again = Request(PREFIX, SUFFIX, policy="greedy", max_tokens=5, document="first.py")
     repeated = last(denoiser, again)
     assert repeated.text == drafts[-1].text
