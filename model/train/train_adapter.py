@@ -139,6 +139,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--export", type=Path, help="write the adapter's file from the run's state, and train nothing")
+    parser.add_argument("--name", help="what the exported adapter is called")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device = torch.device(options.device)
@@ -154,7 +155,8 @@ def main() -> int:
             raise ValueError(f"nothing to export in {options.run}")
         run.use_mean()
         source = store.published(store.DEFAULT).sha256
-        notes = {"name": f"mask-adapter-{run.step}", "block": str(SLOTS + 1), "rank": str(RANK), "base_sha256": source}
+        name = options.name or f"mask-adapter-{run.step}"
+        notes = {"name": name, "block": str(SLOTS + 1), "rank": str(RANK), "base_sha256": source}
         export(net, options.export, notes)
         return 0
     if not resumed and options.begin:
