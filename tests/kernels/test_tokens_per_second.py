@@ -25,7 +25,9 @@ def test_every_policy_is_measured_on_both_paths(rows: dict[tuple[str, str], dict
         assert row["tokens_per_s"] > 0
         assert row["ms_per_forward"] > 0
         if policy == "greedy":
-            assert row["tokens_per_forward"] == row["times_greedy"] == row["same_as_greedy"] == 1.0
+            assert row["times_greedy"] == row["same_as_greedy"] == 1.0
+            # the pass that reads the context says the first token
+            assert row["tokens_per_forward"] == N_TOKENS / (N_TOKENS - 1)
 
 
 def test_a_check_writes_what_greedy_writes(rows: dict[tuple[str, str], dict[str, float]]) -> None:
