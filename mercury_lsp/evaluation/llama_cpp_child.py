@@ -47,7 +47,7 @@ class Peer:
     def begin(self, document: str, before: str, line: str, suffix: str) -> Answer:
         """Reads the prompt, gives the first token. document: whose cache goes on; without a name there is none.
 
-        prefilled: tokens of the prompt that were read, but for the last, whose pass chooses the first token.
+        prefilled: tokens of the prompt that were read besides the last; all in one go, which chooses the first token.
         """
         repository, file, fim_prefix, fim_suffix, fim_middle = self._marks
         ids = [repository, *self._ids(REPOSITORY), file, *self._ids(FILE)]

@@ -92,7 +92,8 @@ class LlamaCpp:
                 settled=len(text),
                 confidence=1.0,
                 n_tokens=n_chosen - int(ended == "end"),
-                forwards=float(n_chosen),
+                # as with ours: a pass that reads the prompt says the first token, and is counted as reading
+                forwards=float(n_chosen - int(prefilled > 0)),
                 prefilled=prefilled,
                 done=bool(ended),
                 ended=ended,
