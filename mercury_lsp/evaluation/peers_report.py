@@ -79,8 +79,8 @@ def page(found: Found, images: str) -> str:
             "## Quality and speed",
             "HumanEval-Infilling: solved problems with a hole; the answer passes if the problem's tests do. Raw answers"
             " are scored, before any of the filters that an editor's suggestion passes. Forwards are full-depth passes,"
-            " but for the one that reads the prompt and says the first token; seconds are those of a whole answer, its prompt read from nothing. Forwards"
-            " per token are those of a task, median and quartiles over the tasks.",
+            " but for the one that reads the prompt and says the first token; seconds are those of a whole answer, its"
+            " prompt read from nothing. Forwards per token are those of a task, median and quartiles over the tasks.",
             f"Measured on: {found.machines.get('quality', '')}; seed {found.seed}.",
         ]
         for name, rows in found.quality.items():
