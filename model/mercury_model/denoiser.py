@@ -108,9 +108,13 @@ class Session:
     def prefill(self, ids: Sequence[int], then: Choice | None = None) -> Iterator[Ask]:
         """Passes that make the cache hold exactly `ids`, reusing the common beginning.
 
-        then: the last of them is answered by one proposal, the token behind `ids`.
+        then: where more than the last of `ids` is to be read, the last pass is answered by one proposal, the token
+        behind them; otherwise there is no pass, and the last of `ids` is not read.
         """
-        del self.ids[self.common(ids) :]
+        common = self.common(ids)
+        if then is not None and common >= len(ids) - 1:
+            ids, common = ids[:-1], min(common, len(ids) - 1)
+        del self.ids[common:]
         self._ahead = None
         while len(self.ids) < len(ids):
             part = list(ids[len(self.ids) : len(self.ids) + PREFILL_ROWS])

@@ -105,7 +105,7 @@ def fill(run: Run) -> Steps:
     request = run.request
     ids = [*run.prompt.ids, *run.out]
     # where a pass reads the context anyway, it says the first token besides
-    ahead = run.policy.causal == "check" and run.watch is None and run.session.common(ids) < len(ids) - 1
+    ahead = run.policy.causal == "check" and run.watch is None
     for ask in run.session.prefill(ids, run.choice()) if ahead else run.session.prefill(ids[:-1]):
         first = yield ask
         run.prefilled += ask.rows.ids.shape[0]

@@ -27,6 +27,8 @@ from mercury_model.transformer import KVCache, Rows, Transformer
 PASS_ROWS = 256
 MIN_PLACES = 64
 STRIDE = 1 << 32
+TOGETHER = 16
+"""Texts that the base goes on with in one pass; more rows cost less each up to about this number."""
 SHORTLIST = 24_000
 """Vocabulary rows that are learned and drafted: of the corpus' tokens, all but about 3%."""
 
@@ -88,13 +90,11 @@ class Base:
     ) -> list[Context]:
         """Read each text and write up to n tokens behind it, greedily, all texts together."""
         return [
-            self._context(text, len(wrote.ids) - len(text), wrote, shortlist, layers)
+            self._context(text, wrote, shortlist, layers)
             for text, wrote in zip(texts, greedy(self, texts, n), strict=True)
         ]
 
-    def _context(
-        self, text: Sequence[int], written: int, wrote: "Wrote", shortlist: Shortlist, layers: Sequence[int]
-    ) -> Context:
+    def _context(self, text: Sequence[int], wrote: "Wrote", shortlist: Shortlist, layers: Sequence[int]) -> Context:
         ids, hidden, cache = wrote.ids, wrote.hidden, wrote.cache
         sequence = torch.tensor(ids, dtype=torch.int64, device=self.device)
         n = len(ids)
@@ -104,7 +104,7 @@ class Base:
         values = {layer: cache.values[layer, :, :n].clone() for layer in layers}
         first = text.index(self.tokens.fim_middle) + 2 if self.tokens.fim_middle in text else 1
         columns = shortlist.column[sequence]
-        return Context(sequence, columns, own.clone(), hidden.clone(), keys, values, first, written)
+        return Context(sequence, columns, own.clone(), hidden.clone(), keys, values, first, n - len(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +183,27 @@ def long_enough(shards: Shards, seed: int, number: int, tokens: Tokens, max_cont
         if len(example.ids) - example.ids.index(tokens.fim_middle) >= MIN_PLACES:
             return example
     raise AssertionError("examples are without end")
+
+
+def contexts_from(
+    shards: Shards,
+    base: Base,
+    shortlist: Shortlist,
+    layers: Sequence[int],
+    *,
+    seed: int,
+    max_context: int,
+    written: int,
+) -> Callable[[int, int], list[Context]]:
+    """What Replay reads: the seed's contexts, each gone on with by the base for up to `written` tokens, or as the text
+    itself goes on where that is 0."""
+
+    def read(first: int, n: int) -> list[Context]:
+        found = [long_enough(shards, seed, number, base.tokens, max_context) for number in range(first, first + n)]
+        texts = [list(one.ids[: one.middle_start if written else None]) for one in found]
+        return base.go_on(texts, written, shortlist, layers)
+
+    return read
 
 
 def run(transformer: Transformer, ids: Tensor, cache: KVCache) -> Tensor:

@@ -20,12 +20,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before torch: threads tha
 
 import torch
 from examples import examples
-from frozen import Base, greedy, load_base
+from frozen import TOGETHER, Base, greedy, load_base
 from shards import open_shards
 
 CACHE = Path(__file__).parents[2] / ".cache"
-TOGETHER = 16
-"""Sequences that are continued by one pass; more rows cost less each up to about this number."""
 
 
 @dataclass(frozen=True, slots=True)

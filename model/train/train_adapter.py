@@ -20,7 +20,7 @@ import torch
 from adapter_net import AdapterNet, begin_from, export
 from blocks import anchors, own_targets
 from examples import corrupt
-from frozen import Context, Replay, Shortlist, load_base, long_enough, shortlist_from
+from frozen import TOGETHER, Context, Replay, Shortlist, contexts_from, load_base, shortlist_from
 from loop import Measured, Plan, Run, compute_dtype, mixed_precision
 from shards import open_shards
 from torch import Tensor
@@ -42,8 +42,6 @@ BLANK = 0.7
 """Share of the others in which every slot is masked, as in a draft that is to be checked."""
 LENGTHS = {3: 0.4, 5: 0.3, SLOTS: 0.3}
 """Slots of a block, and how often: a mask sees those behind it, so a draft of few slots is another thing to learn."""
-TOGETHER = 16
-"""Texts that the base goes on with in one pass."""
 
 
 def canvases(
@@ -167,11 +165,15 @@ def main() -> int:
     dense = store.ensure(store.DEFAULT, "bf16" if device.type == "cuda" else "float32")
     weights = in_compute_dtype(read_checkpoint(dense.weights, device)[1], compute_dtype(device))
 
-    def read(first: int, n: int) -> list[Context]:
-        found = [long_enough(shards, options.seed, i, base.tokens, options.context) for i in range(first, first + n)]
-        texts = [list(one.ids[: one.middle_start if options.written else None]) for one in found]
-        return base.go_on(texts, options.written, shortlist, range(base.config.n_layers))
-
+    read = contexts_from(
+        shards,
+        base,
+        shortlist,
+        range(base.config.n_layers),
+        seed=options.seed,
+        max_context=options.context,
+        written=options.written,
+    )
     # all layers' keys and values of a context take some 20 MB
     contexts = Replay(read, options.seed, group=3 * TOGETHER, times=options.times, together=TOGETHER)
 

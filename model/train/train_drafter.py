@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from blocks import anchors, own_targets
 from drafter_net import DrafterNet, export, thin_copy
-from frozen import Context, Replay, Shortlist, load_base, long_enough, shortlist_from
+from frozen import TOGETHER, Context, Replay, Shortlist, contexts_from, load_base, shortlist_from
 from loop import Measured, Plan, Run, compute_dtype, mixed_precision
 from shards import open_shards
 from torch import Tensor
@@ -32,8 +32,6 @@ READS = (8, 13, 18, 22)
 UNITS = 1280
 SLOTS = 5
 RANK = 256
-TOGETHER = 16
-"""Texts that the base goes on with in one pass."""
 GAMMA = 4.0
 """Loss weight of slot k: exp(-(k - 1) / GAMMA), as in DFlash: an early miss makes the later slots worthless."""
 
@@ -112,11 +110,15 @@ def main() -> int:
         run.start_mean()
     embed = base.transformer.weights.embed
 
-    def read(first: int, n: int) -> list[Context]:
-        found = [long_enough(shards, options.seed, i, base.tokens, options.context) for i in range(first, first + n)]
-        texts = [list(one.ids[: one.middle_start if options.written else None]) for one in found]
-        return base.go_on(texts, options.written, shortlist, READS)
-
+    read = contexts_from(
+        shards,
+        base,
+        shortlist,
+        READS,
+        seed=options.seed,
+        max_context=options.context,
+        written=options.written,
+    )
     contexts = Replay(read, options.seed, times=options.times, together=TOGETHER)
 
     def micro_step(number: int) -> Measured:
